@@ -1,0 +1,32 @@
+# The two functions by which folders declare what they build.
+
+# anydim_library(NAME SOURCES files... DEPENDS targets... [DEFINES names...])
+#   One static library a folder; an INTERFACE library while the folder holds no source file. DEPENDS are passed on to
+#   users; DEFINES are macros that only the library's own sources see.
+function(anydim_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;DEFINES")
+  set(visibility PUBLIC)
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_compile_definitions(${name} PRIVATE ${arg_DEFINES})
+  else()
+    add_library(${name} INTERFACE)
+    set(visibility INTERFACE)
+  endif()
+  target_include_directories(${name} ${visibility} "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} ${visibility} ${arg_DEPENDS})
+endfunction()
+
+# anydim_test(NAME SOURCES files... DEPENDS targets...)
+#   One GoogleTest program and one CTest entry of the same name; nothing while SOURCES is empty. Tests run in the folder
+#   that declares them, so that they can name their data files relative to it; RapidCheck is at hand.
+function(anydim_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main rapidcheck)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()
