@@ -1,0 +1,87 @@
+// The graph: a module holds functions and regions; a function is a block of single-assignment bindings.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/dim.h"
+#include "ir/ops.h"
+#include "ir/symbols.h"
+#include "ir/tensor.h"
+#include "ir/type.h"
+
+namespace anydim::ir {
+
+// Constants only: a symbol never stands in an attribute. Which attributes an op takes, of which kind, is in ir/ops.def.
+using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>, DType, Tensor>;
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+struct Value {
+  std::string name;  // unique in its function, without the leading %; any characters (the text form quotes where needed)
+  Type type;
+};
+
+struct Binding;
+
+struct Block {
+  std::vector<ValueId> parameters;
+  std::vector<Binding> bindings;
+  std::vector<ValueId> results;
+};
+
+// One op applied. An absent optional operand in the middle is `no_value`.
+inline constexpr ValueId no_value = ~ValueId{0};
+
+struct Binding {
+  Op op{};
+  std::vector<ValueId> operands;
+  std::vector<ValueId> results;
+  Attributes attributes;
+  std::vector<Dim> dims;       // shape, dim: the literal; check_shape: the demanded dims; bind: {symbol, upper bound};
+                               // region: the caller's dims for the region's symbols, in the order of its symbol table
+  std::vector<Block> blocks;   // if: then, else; loop: body
+  std::uint32_t callee = 0;    // call: index into Module::functions; region: index into Module::regions
+  std::string source;          // name of the node in the model that this came from, for messages
+};
+
+struct Function {
+  std::string name;
+  std::vector<Value> values;              // indexed by ValueId
+  Block body;                             // its parameters and results are the function's
+  std::vector<std::string> result_names;  // outputs' names, one a result
+  SymbolTable symbols;                    // parameter symbols (the `where` clause) and symbols opened inside
+
+  ValueId add_value(std::string name, Type type = {});  // makes the name unique by a suffix
+  const TensorType& tensor_type(ValueId id) const;      // internal error where the value isn't a tensor
+};
+
+// What one kernel computes. The body is ordinary bindings over region-local symbols (named s0, s1, ... in order of first appearance), so that
+// the evaluator can run it and equal bodies print equally: `identity` (the printed body with values renumbered) is the key of kernels.
+struct Region {
+  std::string name;      // for people: what it does and a number, e.g. "matmul_gelu_3"
+  Function body;         // parameters: inputs (weights too); results: outputs
+  std::string identity;
+};
+
+struct Module {
+  std::vector<Function> functions;  // functions[0] is the entry, @main
+  std::vector<Region> regions;
+};
+
+// Attribute access with the table's default; an internal error where neither is there or the kind differs.
+std::int64_t integer_attribute(const Binding& binding, std::string_view name);
+double real_attribute(const Binding& binding, std::string_view name);
+const std::string& string_attribute(const Binding& binding, std::string_view name);
+const std::vector<std::int64_t>& integers_attribute(const Binding& binding, std::string_view name);
+DType dtype_attribute(const Binding& binding, std::string_view name);
+const Tensor& tensor_attribute(const Binding& binding, std::string_view name);
+bool has_attribute(const Binding& binding, std::string_view name);
+
+// "add '/bert/Add_1' (%y)": op, source node and result, for messages.
+std::string describe(const Function& function, const Binding& binding);
+
+}  // namespace anydim::ir
