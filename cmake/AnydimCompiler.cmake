@@ -15,10 +15,14 @@ add_compile_options(-Wall -Wextra -Werror=switch -Werror=return-type)
 if(ANYDIM_WERROR)
   add_compile_options(-Werror)
 endif()
-add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+
+# Messages and debug information name sources relative to the repository root, with or without the compiler cache, which
+# makes paths relative to the build folder.
+cmake_path(RELATIVE_PATH CMAKE_SOURCE_DIR BASE_DIRECTORY "${CMAKE_BINARY_DIR}" OUTPUT_VARIABLE root_from_build)
+add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" "-ffile-prefix-map=${root_from_build}/=")
 
 find_program(ANYDIM_LINKER NAMES ld.lld-19 ld.lld REQUIRED)
-add_link_options("--ld-path=${ANYDIM_LINKER}" -Wl,--gc-sections)
+add_link_options("--ld-path=${ANYDIM_LINKER}" -Wl,--gc-sections -Wl,--as-needed)
 add_compile_options(-ffunction-sections -fdata-sections)
 
 if(ANYDIM_SANITIZE)
