@@ -42,7 +42,17 @@ struct OpInfo {
   bool has(traits::Trait trait) const { return (traits & trait) != 0; }
 };
 
+// One attribute of a row, parsed from OpInfo::attributes.
+struct AttributeInfo {
+  enum class Kind : std::uint8_t { Integer, Real, String, Integers, Reals, DType, Tensor };
+  std::string_view name;
+  Kind kind = Kind::Integer;
+  bool optional = false;                           // may be absent (`?`, or has a default)
+  std::optional<std::string_view> default_text;    // as written after `=`
+};
+
 const OpInfo& info(Op op);
+std::span<const AttributeInfo> attributes_of(Op op);
 std::span<const OpInfo> all_ops();
 std::optional<Op> op_named(std::string_view text);
 // The static op of a dynamic one and the other way round, by name; nullopt where there is none.
