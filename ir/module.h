@@ -64,7 +64,8 @@ struct Function {
 struct Region {
   std::string name;      // for people: what it does and a number, e.g. "matmul_gelu_3"
   Function body;         // parameters: inputs (weights too); results: outputs
-  std::string identity;
+  std::vector<std::uint32_t> weights;  // parameter positions that every caller gives constants: they may be packed
+  std::string identity;  // set by seal() of ir/region.h; covers the body and `weights`
 };
 
 struct Module {

@@ -1,0 +1,174 @@
+// Loop form: what a kernel computes, as iteration spaces and scalar programs over index expressions.
+//
+// derive_loop_form() reads any list of bindings (a region's body, or a stretch of the graph before fusion) and gives its skeleton, the scalar
+// programs fused into it (loads, inner step, epilogue) and the index expressions of every access. Fusion asks it what can be one kernel, both
+// code generators emit from it, and the padding proof reads its indices. Buffers are contiguous row-major; a view (reshape, transpose, slice,
+// broadcast) never exists in memory, it is an index expression.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/dim.h"
+#include "ir/module.h"
+#include "ir/ops.h"
+#include "ir/symbols.h"
+#include "ir/type.h"
+
+namespace anydim::ir {
+
+// A loop variable running over [0, extent). Its symbol may be used in index expressions; LoopForm::symbols knows it as below = extent.
+struct Iteration {
+  std::string symbol;
+  Dim extent;
+  bool operator==(const Iteration&) const = default;
+};
+
+// One step of a scalar program. Steps are in topological order; operands are positions of earlier steps.
+struct ScalarStep {
+  enum class Kind : std::uint8_t {
+    Constant,      // `real` for float dtypes, `integer` otherwise
+    Extent,        // i64 value of the index expression `index[0]`
+    Load,          // element of buffer `buffer` at `index` (one expression a dim of the buffer)
+    Apply,         // elementwise op `op` on operands (cast: dtype is the target)
+    CheckedIndex,  // operand 0 (any integer), negative values counted from the end of `index[0]`; outside [0, index[0]): the error slot is set
+                   // with `check` and the value, and 0 is used. Steps may use the result in index expressions as the symbol step_symbol(position)
+    Guarded,       // operand 0 where all of `conditions` hold, else operand 1; operand 0's loads must not happen elsewhere
+    Accumulated,   // result `slot` of an earlier stage's reduction, the product of a matmul, or attention's score or output
+    Scratch,       // element `slot` of the row's scratch vectors at the inner index (row form, and matmul's row stages)
+  };
+  Kind kind = Kind::Constant;
+  DType dtype = DType::F32;
+  Op op{};
+  std::vector<std::int32_t> operands;
+  std::vector<Dim> index;
+  std::int32_t buffer = -1;   // position among the region's parameters
+  std::int32_t slot = -1;
+  std::int32_t check = -1;    // index into LoopForm::checks
+  double real = 0;
+  std::int64_t integer = 0;
+  // is_inf's and mod's attributes, where they differ from the default: bit 0 negative / truncate, bit 1 positive
+  std::uint8_t flags = 0;
+  struct Condition {
+    Comparison comparison;
+    Dim left, right;
+    bool operator==(const Condition&) const = default;
+  };
+  std::vector<Condition> conditions;
+  bool operator==(const ScalarStep&) const = default;
+};
+
+std::string step_symbol(std::int32_t position);  // "#3"
+
+struct ScalarProgram {
+  std::vector<ScalarStep> steps;
+};
+
+// Writes the value of `step` to element `index` of output `output` (position among the region's results).
+struct Store {
+  std::int32_t output = 0;
+  std::vector<Dim> index;
+  std::int32_t step = 0;
+};
+
+// Independent points; parts write disjoint elements and may run in any order, also at once (concat has a part for each operand).
+struct MapPart {
+  std::vector<Iteration> space;   // outermost first; the last is contiguous in the stores where possible
+  ScalarProgram program;
+  std::vector<Store> stores;
+};
+struct MapForm {
+  std::vector<MapPart> parts;
+};
+
+enum class Reduce : std::uint8_t { Sum, Product, Max, Min };
+
+// One pass over the inner space of a row.
+struct RowStage {
+  ScalarProgram program;
+  struct Reduction {
+    Reduce kind = Reduce::Sum;
+    std::int32_t step = 0;        // reduced value
+    DType dtype = DType::F32;     // accumulator and result dtype
+    std::int32_t slot = 0;        // Accumulated slot that later stages read
+  };
+  struct Keep {
+    std::int32_t slot = 0;        // Scratch slot that later stages read at the same inner index
+    std::int32_t step = 0;
+  };
+  std::vector<Reduction> reductions;
+  std::vector<Keep> keeps;
+  std::vector<Store> stores;
+  bool per_row = false;           // runs once a row, after the earlier stages, with no inner index (results of whole-row reductions)
+};
+
+// Rows: for each point of `outer`, the stages in order over `inner`. Softmax, layer norm, any reduction with what is fused around it.
+struct RowForm {
+  std::vector<Iteration> outer;
+  std::vector<Iteration> inner;   // one or more reduced iterations, outermost first
+  std::vector<RowStage> stages;
+  std::vector<DType> scratch;     // dtype of each Scratch slot; a slot has one element an inner point
+  std::int32_t accumulators = 0;
+};
+
+// product[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n], then the epilogue at (batch, m, n) with the product as
+// Accumulated slot 0, then, where whole rows are needed (layer norm), row stages over n with the epilogue's value as Scratch slot 0.
+struct MatmulForm {
+  std::vector<Iteration> batch;
+  Iteration m, n, k;
+  ScalarProgram left, right;         // last step is the element; most often one Load
+  DType accumulate = DType::F32;
+  ScalarProgram epilogue;
+  std::int32_t epilogue_step = 0;    // the epilogue's value
+  std::vector<Store> stores;         // of the epilogue; may be empty where row stages follow
+  std::vector<RowStage> rows;        // outer = batch and m, inner = n
+  std::vector<DType> scratch;
+  std::int32_t accumulators = 0;
+};
+
+// output[batch, i, e] = sum over j of weight[batch, i, j] * v[batch, j, e], weight = softmax over j of score[batch, i, j], and the score is the
+// scalar program over (batch, i, j) with the dot product of q[batch, i, :] and k[batch, j, :] as Accumulated slot 0 (scale and mask fused).
+struct AttentionForm {
+  std::vector<Iteration> batch;
+  Iteration row, key, depth, width;  // i, j, d, e
+  ScalarProgram q, k, v;             // last step is the element
+  ScalarProgram score;               // last step is the score
+  ScalarProgram epilogue;            // Accumulated slot 0 is the output element
+  std::vector<Store> stores;
+};
+
+struct IndexCheck {
+  std::string what;     // e.g. "gather index"
+  std::string source;   // node in the model
+  Dim extent;
+};
+
+struct LoopForm {
+  std::variant<MapForm, RowForm, MatmulForm, AttentionForm> skeleton;
+  SymbolTable symbols;              // the function's symbols and every iteration's
+  std::vector<IndexCheck> checks;   // what a CheckedIndex reports
+};
+
+// One expression for an access: row-major offset in elements of `index` in a buffer of `dims`, simplified.
+Dim linear_offset(const std::vector<Dim>& index, const std::vector<Dim>& dims, const SymbolTable& symbols);
+
+struct LoopFormResult {
+  std::optional<LoopForm> form;
+  std::string reason;   // where there is no form: why, naming the binding
+};
+// `function` gives values and symbols; `bindings` is a topologically ordered stretch of it; `inputs` (buffer positions) and `outputs` are value ids.
+LoopFormResult derive_loop_form(const Function& function, std::span<const Binding> bindings, std::span<const ValueId> inputs,
+                                std::span<const ValueId> outputs);
+// Of a whole region; an internal error where it has none (fusion made only regions that have one).
+LoopForm derive_loop_form(const Region& region);
+
+// The skeleton's name: "map", "rows", "matmul", "attention".
+std::string skeleton_name(const LoopForm& form);
+// For looking and for tests: an indented listing.
+std::string to_string(const LoopForm& form);
+
+}  // namespace anydim::ir

@@ -1,0 +1,51 @@
+// Buckets and schedules: for which shapes a kernel is made, and how.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/symbols.h"
+
+namespace anydim::ir {
+
+// A name and ordered integer fields, e.g. `matmul rows=8 columns=48`. Only its backend understands it.
+struct Schedule {
+  std::string name;
+  std::vector<std::pair<std::string, std::int64_t>> fields;
+  std::int64_t field(std::string_view key) const;  // internal error where absent
+  std::optional<std::int64_t> find(std::string_view key) const;
+  bool operator==(const Schedule&) const = default;
+};
+std::string to_string(const Schedule& schedule);
+Schedule parse_schedule(std::string_view text);  // throws Error{Malformed}
+
+// An interval a region symbol, with divisibility; symbols in the order of the region's symbol table.
+struct BucketInterval {
+  std::int64_t low = 0;
+  std::int64_t high = default_symbol_maximum;
+  std::int64_t multiple = 1;
+  bool operator==(const BucketInterval&) const = default;
+};
+struct Bucket {
+  std::vector<BucketInterval> intervals;
+  bool contains(std::span<const std::int64_t> extents) const;
+  bool operator==(const Bucket&) const = default;
+};
+std::string to_string(const Bucket& bucket);  // e.g. "s0 in [1, 15], s1 in [0, 512] multiple 8"
+
+// The kernels of one region: entries are tried in order, the last contains every shape in the declared range, so dispatch is total.
+struct DispatchTable {
+  struct Entry {
+    Bucket bucket;
+    Schedule schedule;
+    double estimated_seconds = 0;  // cost model at the bucket's middle, for explain
+  };
+  std::vector<Entry> entries;
+};
+
+}  // namespace anydim::ir
