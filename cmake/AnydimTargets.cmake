@@ -1,4 +1,4 @@
-# The two functions by which folders declare what they build.
+# The functions by which folders declare what they build.
 
 # anydim_library(NAME SOURCES files... DEPENDS targets... [DEFINES names...])
 #   One static library a folder; an INTERFACE library while the folder holds no source file. DEPENDS are passed on to
@@ -29,4 +29,19 @@ function(anydim_test name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main rapidcheck)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()
+
+# anydim_python_test(NAME FILE [arguments...])
+#   One CTest entry that runs a Python file of the calling folder with the packages of tests/requirements.txt; the environment
+#   variable ANYDIM names the anydim command, and the modules of bench can be imported. Left out, with a message, where scripts/python_env.sh has not made .venv.
+function(anydim_python_test name file)
+  set(python "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+  if(NOT EXISTS "${python}")
+    message(STATUS "Test ${name} is left out: it needs .venv (scripts/python_env.sh)")
+    return()
+  endif()
+  add_test(NAME ${name} COMMAND "${python}" ${file} ${ARGN} WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT 900
+    ENVIRONMENT "ANYDIM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/anydim;PYTHONPATH=${CMAKE_SOURCE_DIR}/bench;PYTHONDONTWRITEBYTECODE=1")
 endfunction()

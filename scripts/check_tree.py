@@ -34,14 +34,13 @@ ROW = re.compile(r'^\s*ANYDIM_\w+\(\s*(\w+)\s*(?:,\s*"([^"]*)")?', re.MULTILINE)
 
 
 def tree_files(root):
-    """Every file of the tree, relative to root; hidden folders, build folders and caches are no part of it."""
-    for path in sorted(root.iterdir()):
-        if path.name.startswith((".git", ".venv", ".cache", "build")) or path.name == "__pycache__":
+    """Every file of the tree, sorted; what git ignores by its name (see .gitignore) is no part of it."""
+    for top in sorted(root.iterdir()):
+        if top.name in {".git", ".venv", ".cache"} or top.name.startswith("build"):
             continue
-        if path.is_dir():
-            yield from tree_files(path)
-        else:
-            yield path
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
 
 
 def include_fault(folder, quote, header):

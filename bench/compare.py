@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Compares Anydim's outputs with ONNX Runtime's over a token file and prints the largest absolute difference of each output.
+
+usage: compare.py MODEL.onnx TOKENS.jsonl [--anydim PROGRAM] [--batch N] [--order arrival|sorted] [--threads T] [--texts N]
+                  [--limit NAME=D ...] [--json]
+
+An output of shape [batch, seq, ...] is compared at valid positions only: what stands at padding is no one's promise.
+Exits 1 if an output's largest difference exceeds its --limit, or if any value is not a number.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy
+
+import encoder
+
+
+def run_anydim(program, model, batch, names, threads):
+    """Runs one batch through `anydim run` and returns its outputs by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "run", model, "--output", folder, "--threads", str(threads), "--quiet"]
+        for name, value in batch.items():
+            numpy.save(f"{folder}/in.{name}.npy", value)
+            command += ["--input", f"{name}={folder}/in.{name}.npy"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"compare.py: anydim run: exit code {done.returncode}: {done.stderr.strip()}")
+        return {name: numpy.load(pathlib.Path(folder) / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npy")) for name in names}
+
+
+def difference(name, ours, theirs, mask):
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        sys.exit(f"compare.py: output {name}: expected {theirs.dtype}{theirs.shape}, got {ours.dtype}{ours.shape}")
+    if ours.shape[:2] == mask.shape and ours.ndim > 2:
+        ours, theirs = ours[mask != 0], theirs[mask != 0]
+    return float(numpy.max(numpy.abs(ours.astype(numpy.float64) - theirs), initial=0))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("tokens")
+    parser.add_argument("--anydim", default=str(pathlib.Path(__file__).parent.parent / "build/release/bin/anydim"))
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--order", choices=["arrival", "sorted"], default="sorted")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--texts", type=int, help="only the first N texts")
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=D")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+
+    texts = encoder.read_tokens(arguments.tokens, arguments.texts)
+    peer = encoder.OnnxRuntime(arguments.model, arguments.threads)
+    largest = dict.fromkeys(peer.outputs, 0.0)
+    for done, batch in enumerate(encoder.batches(texts, arguments.batch, arguments.order)):
+        print(f"comparing texts {done * arguments.batch + 1} to {min((done + 1) * arguments.batch, len(texts))} of {len(texts)}", file=sys.stderr)
+        batch = {name: batch[name] for name in peer.inputs}
+        ours = run_anydim(arguments.anydim, arguments.model, batch, peer.outputs, arguments.threads)
+        for name, theirs in zip(peer.outputs, peer.run(batch)):
+            largest[name] = numpy.maximum(largest[name], difference(name, ours[name], theirs, batch["attention_mask"]))
+
+    largest = {name: float(value) for name, value in largest.items()}
+    print(json.dumps(largest) if arguments.json else "\n".join(f"{name}: {value:.3g}" for name, value in largest.items()))
+    limits = {name: float(limit) for name, _, limit in (each.rpartition("=") for each in arguments.limit)}
+    sys.exit(any(not value <= limits.get(name, float("inf")) for name, value in largest.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Makes a token file of real short texts: one JSON list of token ids a line, as `anydim bench --tokens` reads it.
+
+usage: corpus.py TOKENIZER.json OUT.jsonl [--count N] [--longest L] [--seed S]
+
+The texts are the quotations of the Debian package `fortunes`, each once, in an order that depends on nothing but their
+words and the seed. The file appears complete or not at all. Its lengths are summed up on standard output.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import sys
+
+import numpy
+from tokenizers import Tokenizer
+
+FORTUNES = pathlib.Path("/usr/share/games/fortunes")
+
+
+def quotations(folder):
+    """Every text of the folder's files (separated by lines of a single %), white space made plain, without repetitions."""
+    texts = set()
+    for path in folder.iterdir():
+        if path.is_file() and path.suffix == "":
+            for part in path.read_text(encoding="utf8", errors="replace").replace("\n%\n", "\0").split("\0"):
+                texts.add(" ".join(part.split()))
+    return texts - {"", "%"}
+
+
+def shuffled(texts, seed):
+    """A fixed order that looks random: by the hash of seed and text, so it survives a change of files or of Python."""
+    return sorted(texts, key=lambda text: hashlib.sha256(f"{seed} {text}".encode()).digest())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tokenizer")
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--count", type=int, default=512, help="number of texts (default 512)")
+    parser.add_argument("--longest", type=int, default=512, help="tokens after which a text is cut (default 512)")
+    parser.add_argument("--seed", type=int, default=7)
+    arguments = parser.parse_args()
+
+    texts = quotations(FORTUNES) if FORTUNES.is_dir() else set()
+    if len(texts) < arguments.count:
+        sys.exit(f"corpus.py: found {len(texts)} texts in {FORTUNES}, need {arguments.count}: install the Debian package fortunes")
+    tokenizer = Tokenizer.from_file(arguments.tokenizer)
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(arguments.longest)
+    rows = [encoding.ids for encoding in tokenizer.encode_batch(shuffled(texts, arguments.seed)[: arguments.count])]
+
+    unfinished = arguments.out.with_suffix(".unfinished")
+    unfinished.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    os.replace(unfinished, arguments.out)
+    lengths = numpy.array([len(row) for row in rows])
+    print(f"{len(rows)} texts, {lengths.sum()} tokens; length mean {lengths.mean():.0f}, median {numpy.median(lengths):.0f}, "
+          f"99th percentile {numpy.percentile(lengths, 99):.0f}, longest {lengths.max()}")
+
+
+main()
