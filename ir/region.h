@@ -1,0 +1,19 @@
+// What makes two regions one kernel.
+#pragma once
+
+#include <string>
+
+#include "ir/module.h"
+
+namespace anydim::ir {
+
+// The region's body as text with values numbered in order of appearance, and the positions of its weights. It covers types, ops,
+// attributes, the bits of constants, symbols with ranges, divisibility and bounds (kernels rely on them); it leaves out names of
+// values and results, sources, the reasons of ranges and where constants come from. Two regions with equal identities may share
+// kernels. The maker of a region names its symbols s0, s1, ... in order of first appearance, which makes equal work print equally.
+std::string identity_of(const Region& region);
+
+// Sets region.identity.
+void seal(Region& region);
+
+}  // namespace anydim::ir
