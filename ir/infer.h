@@ -1,0 +1,34 @@
+// Infers the types of every value of a module from its parameters.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/shape_rule.h"
+
+namespace anydim::ir {
+
+// A precondition that ranges neither prove nor refute: to be checked at run time.
+struct Requirement {
+  Precondition precondition;
+  std::string source;       // "add '/bert/Add_1' (%y)"
+  ValueId value = no_value;  // the first result of the binding that demands it, which the check must precede; none for a bind
+};
+
+struct FunctionInference {
+  std::vector<Contents> contents;  // indexed by ValueId
+  std::vector<Requirement> requirements;  // in program order, each precondition once
+};
+
+struct InferenceResult {
+  std::vector<FunctionInference> functions;  // as Module::functions
+  std::vector<FunctionInference> regions;    // as Module::regions
+};
+
+// Writes the type of every value that is not a parameter of a function or region (block parameters included) and narrows the ranges of
+// parameter symbols where code that always runs demands it, keeping the reason. A dim that leaves its scope (join of branches, loop carry, result of a
+// call) becomes a fresh opaque symbol. Recursive functions need declared result types. Throws what shape rules throw, and
+// Error{Malformed} with the operands' types where a precondition is provably false.
+InferenceResult infer_types(Module& module);
+
+}  // namespace anydim::ir

@@ -1,0 +1,272 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ir/shape_rules.h"
+
+namespace anydim::ir {
+namespace {
+
+using Relation = Precondition::Relation;
+
+// Known elements survive where no more than the rank changes.
+Contents kept_contents(const RuleContext& context, std::span<const Dim> dims) {
+  return dims.size() <= 1 ? context.contents(0) : std::nullopt;
+}
+
+// A product with its factors kept apart, so that common factors cancel without asking whether they are zero.
+struct Factors {
+  std::int64_t coefficient = 1;
+  std::vector<Dim> factors;
+
+  void multiply(const Dim& dim) {
+    if (const std::optional<std::int64_t> constant = dim.constant()) {
+      coefficient = *(Dim(coefficient) * *constant).constant();
+    } else if (dim.kind() == Dim::Kind::Sum && dim.terms().size() == 1 && dim.constant_part() == 0) {
+      coefficient = *(Dim(coefficient) * dim.terms()[0].coefficient).constant();
+      factors.insert(factors.end(), dim.terms()[0].factors.begin(), dim.terms()[0].factors.end());
+    } else {
+      factors.push_back(dim);
+    }
+  }
+  Dim value() const { return Dim(coefficient) * product(factors); }
+};
+
+void cancel(Factors& a, Factors& b) {
+  for (std::size_t i = 0; i < b.factors.size();) {
+    const auto common = std::ranges::find(a.factors, b.factors[i]);
+    if (common == a.factors.end()) {
+      ++i;
+      continue;
+    }
+    a.factors.erase(common);
+    b.factors.erase(b.factors.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  const std::int64_t divisor = std::gcd(a.coefficient, b.coefficient);
+  if (divisor > 1) {
+    a.coefficient /= divisor;
+    b.coefficient /= divisor;
+  }
+}
+
+class Reshape {
+ public:
+  Reshape(RuleContext& context, std::vector<Dim> requested, bool zero_copies) : context_(context), dims_(std::move(requested)) {
+    if (zero_copies) copy_zeros();
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      inferred_.push_back(dims_[i].is_constant() ? (dims_[i].is_constant(-1) ? Proof::Yes : Proof::No)
+                                                 : prove_equal(dims_[i], -1, context.symbols));
+    }
+  }
+
+  std::vector<Dim> run() {
+    const auto inferred = std::ranges::count(inferred_, Proof::Yes);
+    if (inferred > 1) context_.malformed("the shape has more than one -1");
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      if (inferred_[i] == Proof::No) context_.require_extent(dims_[i], 1, i);
+    }
+    if (std::ranges::count(inferred_, Proof::Unknown) > 0)
+      infer_somewhere();
+    else if (inferred == 1)
+      infer_one();
+    else
+      keep_all();
+    return std::move(dims_);
+  }
+
+ private:
+  void copy_zeros() {
+    const std::vector<Dim>& source = context_.dims(0);
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      if (prove_less(0, dims_[i], context_.symbols) == Proof::Yes) continue;
+      if (i < source.size()) {
+        dims_[i] = select(Comparison::Equal, dims_[i], 0, source[i], dims_[i]);
+      } else if (dims_[i].is_constant(0)) {
+        context_.malformed(fmt::format("element {} of the shape is 0 and copies a dimension, but {} has rank {}", i,
+                                       context_.operand_text(0), source.size()));
+      }
+    }
+  }
+
+  void infer_one() {
+    Factors total = total_factors();
+    Factors others;
+    std::size_t position = 0;
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      if (inferred_[i] == Proof::Yes)
+        position = i;
+      else
+        others.multiply(dims_[i]);
+    }
+    cancel(total, others);
+    const Dim dividend = total.value();
+    const Dim divisor = others.value();
+    if (divisor.is_constant(0)) context_.malformed("the shape has a 0 beside -1, so the inferred dimension isn't known");
+    dims_[position] = divisor.is_constant(1) ? dividend : floor_div(dividend, divisor);
+    if (!divisor.is_constant(1)) context_.require(Relation::MultipleOf, dividend, divisor, "the elements of operand 0");
+  }
+
+  // Which of the dims is -1, if any, only the run will tell; the count of elements then decides whether all was well.
+  void infer_somewhere() {
+    Dim others = 1;
+    for (const Dim& dim : dims_) others = others * select(Comparison::Equal, dim, -1, 1, dim);
+    const Dim total = product(context_.dims(0));
+    // An explicit 0 leaves nothing to infer; max keeps the division defined there.
+    const Dim inferred = floor_div(total, max(others, 1));
+    for (Dim& dim : dims_) dim = select(Comparison::Equal, dim, -1, inferred, dim);
+    context_.require(Relation::Equal, total, product(dims_), "the elements of operand 0");
+  }
+
+  void keep_all() {
+    Factors total = total_factors();
+    Factors others;
+    for (const Dim& dim : dims_) others.multiply(dim);
+    cancel(total, others);
+    if (total.value() == others.value()) return;
+    context_.require(Relation::Equal, product(context_.dims(0)), product(dims_), "the elements of operand 0");
+  }
+
+  Factors total_factors() const {
+    Factors total;
+    for (const Dim& dim : context_.dims(0)) total.multiply(dim);
+    return total;
+  }
+
+  RuleContext& context_;
+  std::vector<Dim> dims_;
+  std::vector<Proof> inferred_;
+};
+
+// Axes from an attribute or, for the dynamic twin, from operand 1; nothing where both are absent.
+std::optional<std::vector<std::int64_t>> axes_of(const RuleContext& context) {
+  if (info(context.binding.op).has(traits::dynamic)) {
+    if (!context.has(1)) return std::nullopt;
+    return context.constants(1, "the axes");
+  }
+  if (!has_attribute(context.binding, "axes")) return std::nullopt;
+  return integers_attribute(context.binding, "axes");
+}
+
+}  // namespace
+
+void reshape_rule(RuleContext& context) {
+  const bool is_static = context.binding.op == Op::reshape;
+  std::vector<Dim> requested = is_static ? dims_of(integers_attribute(context.binding, "shape")) : context.elements(1);
+  const bool zero_copies = !is_static && integer_attribute(context.binding, "zero_copies") != 0;
+  const DType dtype = context.dtype(0);
+  std::vector<Dim> dims = Reshape(context, std::move(requested), zero_copies).run();
+  Contents contents = kept_contents(context, dims);
+  context.add_result(dtype, std::move(dims), std::move(contents));
+}
+
+void flatten_rule(RuleContext& context) {
+  const std::vector<Dim>& dims = context.dims(0);
+  const auto rank = static_cast<std::int64_t>(dims.size());
+  const std::int64_t axis = integer_attribute(context.binding, "axis");
+  if (axis < -rank || axis > rank) context.malformed(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  const auto split = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+  const std::span<const Dim> all(dims);
+  context.add_result(context.dtype(0), {product(all.first(split)), product(all.subspan(split))});
+}
+
+void broadcast_to_rule(RuleContext& context) {
+  const bool is_static = context.binding.op == Op::broadcast_to;
+  const std::vector<Dim> shape = is_static ? dims_of(integers_attribute(context.binding, "shape")) : context.elements(1);
+  for (std::size_t i = 0; i < shape.size(); ++i) context.require_extent(shape[i], 1, i);
+  TensorType type{context.dtype(0), context.broadcast_dims(context.dims(0), 0, shape)};
+  Contents contents;
+  if (const Contents& known = context.contents(0); known && tracks_contents(type)) {
+    const auto length = static_cast<std::size_t>(type.rank() == 0 ? 1 : *type.dims[0].constant());
+    if (known->size() == length)
+      contents = known;
+    else if (known->size() == 1)
+      contents.emplace(length, known->front());
+  }
+  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+}
+
+void expand_dims_rule(RuleContext& context) {
+  const std::vector<Dim>& source = context.dims(0);
+  const std::optional<std::vector<std::int64_t>> given = axes_of(context);
+  if (!given) context.malformed("the axes are missing");
+  const std::size_t rank = source.size() + given->size();
+  const std::vector<std::size_t> axes = context.axes(*given, rank);
+  std::vector<Dim> dims;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < rank; ++i) {
+    dims.push_back(std::ranges::find(axes, i) != axes.end() ? Dim(1) : source[next++]);
+  }
+  Contents contents = kept_contents(context, dims);
+  context.add_result(context.dtype(0), std::move(dims), std::move(contents));
+}
+
+void squeeze_rule(RuleContext& context) {
+  const std::vector<Dim>& source = context.dims(0);
+  const std::optional<std::vector<std::int64_t>> given = axes_of(context);
+  std::vector<bool> removed(source.size());
+  if (given) {
+    for (const std::size_t axis : context.axes(*given, source.size())) {
+      removed[axis] = true;
+      context.require_dim(Relation::Equal, 0, axis, 1);
+    }
+  } else {
+    for (std::size_t i = 0; i < source.size(); ++i) removed[i] = prove_equal(source[i], 1, context.symbols) == Proof::Yes;
+  }
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if (!removed[i]) dims.push_back(source[i]);
+  }
+  Contents contents = kept_contents(context, dims);
+  context.add_result(context.dtype(0), std::move(dims), std::move(contents));
+}
+
+void transpose_rule(RuleContext& context) {
+  const std::vector<Dim>& source = context.dims(0);
+  std::vector<std::int64_t> order(source.size());
+  if (has_attribute(context.binding, "perm")) {
+    order = integers_attribute(context.binding, "perm");
+  } else {
+    std::iota(order.rbegin(), order.rend(), 0);
+  }
+  if (order.size() != source.size()) {
+    context.malformed(fmt::format("the permutation has {} axes, but {} has rank {}", order.size(), context.operand_text(0), source.size()));
+  }
+  std::vector<Dim> dims;
+  for (const std::size_t axis : context.axes(order, source.size())) dims.push_back(source[axis]);
+  Contents contents = kept_contents(context, dims);
+  context.add_result(context.dtype(0), std::move(dims), std::move(contents));
+}
+
+void tile_rule(RuleContext& context) {
+  const bool is_static = context.binding.op == Op::tile;
+  const std::vector<Dim> repeats = is_static ? dims_of(integers_attribute(context.binding, "repeats")) : context.elements(1);
+  const std::vector<Dim>& source = context.dims(0);
+  if (repeats.size() != source.size()) {
+    context.malformed(fmt::format("{} repeats for {} of rank {}", repeats.size(), context.operand_text(0), source.size()));
+  }
+  TensorType type{context.dtype(0), {}};
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    context.require_extent(repeats[i], 1, i);
+    type.dims.push_back(source[i] * repeats[i]);
+  }
+  Contents contents;
+  if (const Contents& known = context.contents(0); known && tracks_contents(type)) {
+    contents.emplace();
+    const std::int64_t times = source.empty() ? 1 : repeats[0].constant().value_or(0);
+    for (std::int64_t i = 0; i < times; ++i) contents->insert(contents->end(), known->begin(), known->end());
+    if (!source.empty() && !type.dims[0].is_constant(static_cast<std::int64_t>(contents->size()))) contents.reset();
+  }
+  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+}
+
+void trilu_rule(RuleContext& context) {
+  context.expect_rank_at_least(0, 2);
+  if (context.binding.op == Op::dyn_trilu) {
+    context.expect(is_integer(context.dtype(1)) && context.tensor(1).rank() <= 1, 1, "one integer");
+  }
+  context.add_result(context.dtype(0), context.dims(0));
+}
+
+}  // namespace anydim::ir

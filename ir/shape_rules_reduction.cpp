@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "ir/shape_rules.h"
+
+namespace anydim::ir {
+namespace {
+
+enum class Reduction { Sum, Mean, Max, Min, Product };
+
+Reduction reduction_of(Op op) {
+  if (op == Op::reduce_sum || op == Op::dyn_reduce_sum) return Reduction::Sum;
+  if (op == Op::reduce_mean || op == Op::dyn_reduce_mean) return Reduction::Mean;
+  if (op == Op::reduce_max || op == Op::dyn_reduce_max) return Reduction::Max;
+  if (op == Op::reduce_min || op == Op::dyn_reduce_min) return Reduction::Min;
+  internal_check(op == Op::reduce_prod || op == Op::dyn_reduce_prod, "the op is a reduction");
+  return Reduction::Product;
+}
+
+std::vector<std::size_t> all_axes(std::size_t rank) {
+  std::vector<std::size_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+bool is_dynamic(const RuleContext& context) { return info(context.binding.op).has(traits::dynamic); }
+
+// The dynamic twin's axes where they are only known at run time but every dimension is kept: 1 where some axis names it.
+std::vector<Dim> dims_kept_by_unknown_axes(RuleContext& context, const std::vector<Dim>& axes) {
+  std::vector<Dim> dims = context.dims(0);
+  const auto rank = static_cast<std::int64_t>(dims.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::string what = "element " + std::to_string(i) + " of operand 1, the axes,";
+    context.require(Precondition::Relation::LessEqual, -rank, axes[i], "the lowest axis against " + what);
+    context.require(Precondition::Relation::LessEqual, axes[i], rank - 1, what);
+    for (std::int64_t dimension = 0; dimension < rank; ++dimension) {
+      Dim& dim = dims[static_cast<std::size_t>(dimension)];
+      dim = select(Comparison::Equal, axes[i], dimension, 1, dim);
+      dim = select(Comparison::Equal, axes[i], dimension - rank, 1, dim);
+    }
+  }
+  return dims;
+}
+
+std::vector<std::size_t> reduced_axes(const RuleContext& context) {
+  const std::size_t rank = context.tensor(0).rank();
+  if (is_dynamic(context)) {
+    const std::vector<std::int64_t> given = context.has(1) ? context.constants(1, "the axes") : std::vector<std::int64_t>{};
+    if (!given.empty()) return context.axes(given, rank);
+    return integer_attribute(context.binding, "empty_keeps") != 0 ? std::vector<std::size_t>{} : all_axes(rank);
+  }
+  if (!has_attribute(context.binding, "axes")) return all_axes(rank);
+  return context.axes(integers_attribute(context.binding, "axes"), rank);
+}
+
+Contents reduced_contents(const RuleContext& context, bool reduces) {
+  const Contents& known = context.contents(0);
+  const TensorType& type = context.tensor(0);
+  if (!known || !is_integer(type.dtype)) return std::nullopt;
+  if (!reduces) return known;
+  const Reduction reduction = reduction_of(context.binding.op);
+  if (reduction == Reduction::Mean || (known->empty() && (reduction == Reduction::Max || reduction == Reduction::Min))) {
+    return std::nullopt;
+  }
+  try {
+    std::vector<Dim> elements;
+    Dim folded = reduction == Reduction::Sum ? Dim(0) : reduction == Reduction::Product ? Dim(1) : known->front();
+    for (const Dim& element : *known) {
+      if (reduction == Reduction::Sum)
+        folded = folded + element;
+      else if (reduction == Reduction::Product)
+        folded = folded * element;
+      else
+        folded = reduction == Reduction::Max ? max(folded, element) : min(folded, element);
+    }
+    elements.push_back(folded);
+    return fitting(type.dtype, std::move(elements), context.symbols);
+  } catch (const Error& error) {
+    // Overflow wraps in the tensor's arithmetic; the value is then left to the run.
+    if (error.kind() != ErrorKind::Inputs) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void reduce_rule(RuleContext& context) {
+  const TensorType& type = context.tensor(0);
+  const Reduction reduction = reduction_of(context.binding.op);
+  const bool orders = reduction == Reduction::Max || reduction == Reduction::Min;
+  context.expect(orders || type.dtype != DType::Bool, 0, "a tensor of numbers");
+  const bool keep = integer_attribute(context.binding, "keepdims") != 0;
+  if (is_dynamic(context) && keep && context.has(1)) {
+    const std::vector<Dim> axes = context.elements(1);
+    if (!std::ranges::all_of(axes, [](const Dim& dim) { return dim.is_constant(); })) {
+      return context.add_result(type.dtype, dims_kept_by_unknown_axes(context, axes));
+    }
+  }
+  const std::vector<std::size_t> axes = reduced_axes(context);
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < type.rank(); ++i) {
+    const bool reduced = std::ranges::find(axes, i) != axes.end();
+    if (!reduced)
+      dims.push_back(type.dims[i]);
+    else if (keep)
+      dims.emplace_back(1);
+  }
+  context.add_result(type.dtype, std::move(dims), reduced_contents(context, !axes.empty()));
+}
+
+}  // namespace anydim::ir
