@@ -1,0 +1,18 @@
+// The CPU's code generator behind ir::Backend. No LLVM header is needed to use it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ir/backend.h"
+
+namespace anydim::codegen_cpu {
+
+struct CpuOptions {
+  std::string level;      // "x86-64", "avx2" or "avx512"; empty: the best this processor has
+};
+
+// Throws Error{CommandLine} for an unknown level, Error{Resource} for one that this processor lacks. Safe to share between threads.
+std::unique_ptr<ir::Backend> make_cpu_backend(const CpuOptions& options = {});
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,33 @@
+// The emitter of each skeleton: fills a kernel and says how many tasks and how much scratch it has.
+#pragma once
+
+#include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/scalar_emitter.h"
+#include "ir/loop_form.h"
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cpu {
+
+struct EmittedKernel {
+  ir::Dim tasks;           // over the region's symbols
+  ir::Dim scratch_bytes;
+};
+
+EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form, const ir::Schedule& schedule);
+EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir::Schedule& schedule);
+EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form, const ir::Schedule& schedule);
+EmittedKernel emit_attention(KernelBuilder& kernel, const ir::AttentionForm& form, const ir::Schedule& schedule);
+
+// The stages of one row, vectorised along the last inner iteration. Symbols of the row are defined in `row`.
+struct RowStages {
+  const std::vector<ir::Iteration>& inner;
+  const std::vector<ir::RowStage>& stages;
+  const std::vector<ir::DType>& scratch;         // dtype of each Scratch slot
+  std::int32_t accumulators = 0;
+  std::vector<llvm::Value*> scratch_bases;       // address of each slot's vector for this row
+  unsigned width = 1;                            // lanes
+  unsigned unroll = 1;                           // vectors a step of the loop
+};
+void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);
+
+}  // namespace anydim::codegen_cpu

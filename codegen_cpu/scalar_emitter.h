@@ -1,0 +1,73 @@
+// Scalar programs as LLVM values: one element, or as many as there are lanes.
+#pragma once
+
+#include <vector>
+
+#include "codegen_cpu/index_emitter.h"
+
+namespace anydim::codegen_cpu {
+
+// A value in registers has KernelBuilder::value_type of its dtype; it is a vector where it differs between the scope's lanes.
+//
+// Steps are emitted on demand, in the outermost scope that has all they need, but not outside of `floor` (the scope up to which the
+// program is known to run at least once: loads must not be hoisted past it), and once a scope.
+class ProgramEmitter {
+ public:
+  // Copies what it needs of `program`. `outputs` of stores are the region's results.
+  ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor);
+
+  // The value of Accumulated slot `slot` from now on, computed in `home` (steps that use it are emitted there or deeper, so give each
+  // new value a scope of its own).
+  void set_accumulated(std::int32_t slot, llvm::Value* value, Scope& home);
+  // Scratch slot `slot` is a vector of `dtype` at `base`, read at element `index`.
+  void set_scratch(std::int32_t slot, llvm::Value* base, ir::DType dtype, const ir::Dim& index);
+
+  // The value of a step in `scope`.
+  llvm::Value* value(Scope& scope, std::int32_t step);
+  // Writes to a result. Contiguous lanes are stored at once, others one by one; lanes that don't exist are not written.
+  void store(Scope& scope, const ir::Store& store);
+  ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
+
+ private:
+  struct AccumulatedSlot {
+    llvm::Value* value = nullptr;
+    Scope* home = nullptr;
+  };
+  struct ScratchSlot {
+    llvm::Value* base = nullptr;
+    ir::DType dtype{};
+    ir::Dim index;
+  };
+
+  Scope& home(Scope& scope, std::int32_t step);
+  llvm::Value* emit(Scope& scope, std::int32_t step);
+  llvm::Value* guard(Scope& scope, std::int32_t step);
+  llvm::Value* emit_load(Scope& scope, std::int32_t step);
+  llvm::Value* emit_checked_index(Scope& scope, std::int32_t step);
+  llvm::Value* emit_apply(Scope& scope, std::int32_t step);
+  void find_guards(const ir::ScalarProgram& program);
+
+  KernelBuilder& kernel_;
+  Scope& floor_;
+  std::uint64_t number_;
+  std::vector<ir::ScalarStep> steps_;
+  std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
+  std::vector<AccumulatedSlot> accumulated_;
+  std::vector<ScratchSlot> scratch_;
+};
+
+// Loads and stores of `dtype` elements, one or a vector, at `offset` in `base`: uniform, contiguous or gathered as the offset's change
+// between lanes demands. `mask`: i1 or <width x i1> or null (all lanes of the scope that exist). Masked-off lanes read 0.
+llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, ir::DType dtype, const ir::Dim& offset,
+                           llvm::Value* mask = nullptr, bool constant_memory = false);
+void store_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, ir::DType dtype, const ir::Dim& offset, llvm::Value* value);
+
+// Between memory and registers, at here(): value_type <-> storage_type, any width.
+llvm::Value* widen(KernelBuilder& kernel, ir::DType dtype, llvm::Value* stored);
+llvm::Value* narrow(KernelBuilder& kernel, ir::DType dtype, llvm::Value* value);
+
+// One elementwise op at here(); operands have value_type of `operand_dtype` (where's condition: bool), all scalars or all one width.
+llvm::Value* emit_elementwise(KernelBuilder& kernel, const ir::ScalarStep& step, ir::DType operand_dtype,
+                              const std::vector<llvm::Value*>& operands, llvm::Value* mask);
+
+}  // namespace anydim::codegen_cpu
