@@ -6,6 +6,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,7 @@ class KernelBuilder {
   // Region parameters, then results. Distinct buffers never overlap.
   std::size_t parameters() const { return parameters_; }
   llvm::Value* buffer(std::size_t position) const { return buffers_.at(position); }
+  bool is_buffer(const llvm::Value* pointer) const { return std::find(buffers_.begin(), buffers_.end(), pointer) != buffers_.end(); }
   const ir::TensorType& buffer_type(std::size_t position) const { return buffer_types_.at(position); }
   llvm::Value* output(std::size_t position) const { return buffers_.at(parameters_ + position); }
   const ir::TensorType& output_type(std::size_t position) const { return buffer_types_.at(parameters_ + position); }
