@@ -38,14 +38,14 @@ inline constexpr ValueId no_value = ~ValueId{0};
 
 struct Binding {
   Op op{};
-  std::vector<ValueId> operands;
-  std::vector<ValueId> results;
-  Attributes attributes;
-  std::vector<Dim> dims;       // shape, dim: the literal; check_shape: the demanded dims; bind: {symbol, upper bound};
+  std::vector<ValueId> operands{};
+  std::vector<ValueId> results{};
+  Attributes attributes{};
+  std::vector<Dim> dims{};       // shape, dim: the literal; check_shape: the demanded dims; bind: {symbol, upper bound};
                                // region: the caller's dims for the region's symbols, in the order of its symbol table
-  std::vector<Block> blocks;   // if: then, else; loop: body
+  std::vector<Block> blocks{};   // if: then, else; loop: body
   std::uint32_t callee = 0;    // call: index into Module::functions; region: index into Module::regions
-  std::string source;          // name of the node in the model that this came from, for messages
+  std::string source{};          // name of the node in the model that this came from, for messages
 };
 
 struct Function {

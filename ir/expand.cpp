@@ -1,0 +1,215 @@
+#include "ir/expand.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/error.h"
+
+namespace anydim::ir {
+
+const Type& Stretch::type(ValueId id) const {
+  return id < function->values.size() ? function->values[id].type : extra.at(id - function->values.size()).type;
+}
+
+const TensorType& Stretch::tensor(ValueId id) const {
+  const Type& found = type(id);
+  internal_check(found.is_tensor(), "a loop form reads tensors only");
+  return found.tensor;
+}
+
+const std::string& Stretch::name(ValueId id) const {
+  return id < function->values.size() ? function->values[id].name : extra.at(id - function->values.size()).name;
+}
+
+const Binding* Stretch::definition(ValueId id) const {
+  auto found = definitions.find(id);
+  return found == definitions.end() ? nullptr : &bindings[found->second.binding];
+}
+
+std::vector<std::size_t> normalised_axes(const Binding& binding, std::size_t rank) {
+  std::vector<std::size_t> axes;
+  auto add = [&](std::int64_t axis) { axes.push_back(static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis)); };
+  if (binding.op == Op::layer_norm) {
+    add(integer_attribute(binding, "axis"));
+    while (axes.back() + 1 < rank) axes.push_back(axes.back() + 1);
+  } else if (binding.op == Op::softmax || binding.op == Op::log_softmax) {
+    add(integer_attribute(binding, "axis"));
+  } else if (has_attribute(binding, "axes")) {
+    for (std::int64_t axis : integers_attribute(binding, "axes")) add(axis);
+  } else {
+    axes.resize(rank);
+    std::iota(axes.begin(), axes.end(), std::size_t{0});
+  }
+  std::sort(axes.begin(), axes.end());
+  internal_check(axes.empty() || axes.back() < rank, "axes are within the rank after inference");
+  return axes;
+}
+
+namespace {
+
+bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
+class Expander {
+ public:
+  Expander(Stretch& stretch) : stretch_(stretch) {}
+
+  void add(const Binding& binding) {
+    source_ = binding.source;
+    switch (binding.op) {
+      case Op::softmax: return softmax(binding);
+      case Op::log_softmax: return log_softmax(binding);
+      case Op::layer_norm: return layer_norm(binding);
+      case Op::reduce_mean:
+      case Op::reduce_sum:
+      case Op::reduce_prod: return reduction(binding);
+      default: push(binding);
+    }
+  }
+
+ private:
+  void push(Binding binding) {
+    for (std::size_t i = 0; i < binding.results.size(); ++i)
+      stretch_.definitions[binding.results[i]] = {stretch_.bindings.size(), i};
+    stretch_.bindings.push_back(std::move(binding));
+  }
+
+  ValueId value(TensorType type) {
+    stretch_.extra.push_back({"expanded_" + std::to_string(stretch_.extra.size()), Type(std::move(type))});
+    return static_cast<ValueId>(stretch_.function->values.size() + stretch_.extra.size() - 1);
+  }
+
+  // Result dims of elementwise ops here are those of the first operand (others broadcast to it), unless `result` names the value.
+  ValueId apply(Op op, std::vector<ValueId> operands, ValueId result = no_value) {
+    if (result == no_value) result = value(stretch_.tensor(operands[0]));
+    push({.op = op, .operands = std::move(operands), .results = {result}, .source = source_});
+    return result;
+  }
+
+  ValueId cast(ValueId operand, DType to, ValueId result = no_value) {
+    if (result == no_value) {
+      if (stretch_.tensor(operand).dtype == to) return operand;
+      result = value({to, stretch_.tensor(operand).dims});
+    }
+    push({.op = Op::cast, .operands = {operand}, .results = {result}, .attributes = {{"to", to}}, .source = source_});
+    return result;
+  }
+
+  ValueId constant(DType dtype, double number) {
+    Tensor tensor(dtype, {});
+    tensor.set_real(0, number);
+    ValueId result = value({dtype, {}});
+    push({.op = Op::constant, .results = {result}, .attributes = {{"value", tensor}}, .source = source_});
+    return result;
+  }
+
+  ValueId count(const TensorType& type, const std::vector<std::size_t>& axes, DType dtype) {
+    Dim elements = 1;
+    for (std::size_t axis : axes) elements = elements * type.dims[axis];
+    ValueId result = value({DType::I64, {}});
+    push({.op = Op::dim, .results = {result}, .dims = {elements}, .source = source_});
+    return cast(result, dtype);
+  }
+
+  ValueId reduce(Op op, ValueId operand, const std::vector<std::size_t>& axes, bool keep, ValueId result = no_value) {
+    if (result == no_value) {
+      TensorType type = stretch_.tensor(operand);
+      std::vector<Dim> dims;
+      for (std::size_t i = 0; i < type.dims.size(); ++i) {
+        bool reduced = std::binary_search(axes.begin(), axes.end(), i);
+        if (!reduced) dims.push_back(type.dims[i]);
+        else if (keep) dims.push_back(1);
+      }
+      result = value({type.dtype, std::move(dims)});
+    }
+    std::vector<std::int64_t> list(axes.begin(), axes.end());
+    push({.op = op,
+          .operands = {operand},
+          .results = {result},
+          .attributes = {{"axes", std::move(list)}, {"keepdims", std::int64_t{keep}}},
+          .source = source_});
+    return result;
+  }
+
+  ValueId widened(ValueId operand) { return is_half(stretch_.tensor(operand).dtype) ? cast(operand, DType::F32) : operand; }
+
+  // `last(result)` writes the final value straight into `result`, or into a wide one that is then cast.
+  template <typename Last>
+  void finish(const Binding& binding, DType computed, Last last) {
+    ValueId result = binding.results[0];
+    const TensorType& type = stretch_.tensor(result);
+    if (type.dtype == computed) {
+      last(result);
+    } else {
+      ValueId wide = value({computed, type.dims});
+      last(wide);
+      cast(wide, type.dtype, result);
+    }
+  }
+
+  void softmax(const Binding& binding) {
+    ValueId x = widened(binding.operands[0]);
+    auto axes = normalised_axes(binding, stretch_.tensor(x).rank());
+    ValueId e = apply(Op::exp, {apply(Op::sub, {x, reduce(Op::reduce_max, x, axes, true)})});
+    ValueId sum = reduce(Op::reduce_sum, e, axes, true);
+    finish(binding, stretch_.tensor(x).dtype, [&](ValueId result) { apply(Op::div, {e, sum}, result); });
+  }
+
+  void log_softmax(const Binding& binding) {
+    ValueId x = widened(binding.operands[0]);
+    auto axes = normalised_axes(binding, stretch_.tensor(x).rank());
+    ValueId d = apply(Op::sub, {x, reduce(Op::reduce_max, x, axes, true)});
+    ValueId log = apply(Op::log, {reduce(Op::reduce_sum, apply(Op::exp, {d}), axes, true)});
+    finish(binding, stretch_.tensor(x).dtype, [&](ValueId result) { apply(Op::sub, {d, log}, result); });
+  }
+
+  void layer_norm(const Binding& binding) {
+    ValueId x = widened(binding.operands[0]);
+    DType dtype = stretch_.tensor(x).dtype;
+    TensorType type = stretch_.tensor(x);
+    auto axes = normalised_axes(binding, type.rank());
+    ValueId elements = count(type, axes, dtype);
+    ValueId mean = apply(Op::div, {reduce(Op::reduce_sum, x, axes, true), elements});
+    ValueId d = apply(Op::sub, {x, mean});
+    ValueId variance = apply(Op::div, {reduce(Op::reduce_sum, apply(Op::mul, {d, d}), axes, true), elements});
+    ValueId deviation = apply(Op::sqrt, {apply(Op::add, {variance, constant(dtype, real_attribute(binding, "epsilon"))})});
+    ValueId scaled = apply(Op::mul, {d, apply(Op::reciprocal, {deviation})});
+    ValueId scale = cast(binding.operands[1], dtype);
+    bool has_bias = binding.operands.size() > 2 && binding.operands[2] != no_value;
+    finish(binding, dtype, [&](ValueId result) {
+      if (!has_bias) {
+        apply(Op::mul, {scaled, scale}, result);
+      } else {
+        apply(Op::add, {apply(Op::mul, {scaled, scale}), cast(binding.operands[2], dtype)}, result);
+      }
+    });
+  }
+
+  void reduction(const Binding& binding) {
+    ValueId x = widened(binding.operands[0]);
+    TensorType type = stretch_.tensor(x);
+    auto axes = normalised_axes(binding, type.rank());
+    bool keep = integer_attribute(binding, "keepdims") != 0;
+    finish(binding, type.dtype, [&](ValueId result) {
+      if (binding.op != Op::reduce_mean) {
+        reduce(binding.op, x, axes, keep, result);
+      } else {
+        ValueId elements = count(type, axes, type.dtype);
+        apply(Op::div, {reduce(Op::reduce_sum, x, axes, keep), elements}, result);
+      }
+    });
+  }
+
+  Stretch& stretch_;
+  std::string source_;
+};
+
+}  // namespace
+
+Stretch expand_stretch(const Function& function, std::span<const Binding> bindings) {
+  Stretch stretch{.function = &function};
+  Expander expander(stretch);
+  for (const Binding& binding : bindings) expander.add(binding);
+  return stretch;
+}
+
+}  // namespace anydim::ir

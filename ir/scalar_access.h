@@ -1,0 +1,87 @@
+// Builds scalar programs: the element of any value at any index, with everything between it and the buffers fused in.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/expand.h"
+#include "ir/loop_form.h"
+
+namespace anydim::ir {
+
+// Why a stretch has no loop form; caught by derive_loop_form().
+struct NoLoopForm {
+  std::string reason;
+};
+
+// What the programs of one loop form share.
+struct AccessContext {
+  const Stretch* stretch = nullptr;
+  std::unordered_map<ValueId, std::int32_t> buffers{};  // inputs: position among the region's parameters
+  SymbolTable symbols{};                                // the function's and the iterations'
+  std::vector<IndexCheck> checks{};
+
+  // Declares `symbol` as a loop variable below `extent`.
+  Iteration iterate(const std::string& symbol, const Dim& extent);
+};
+
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(AccessContext& context) : context_(context) {}
+
+  // Results of the skeleton's own step: reading `value` gives this Accumulated or Scratch slot, whatever the index.
+  void provide(ValueId value, ScalarStep::Kind kind, std::int32_t slot);
+
+  // The step that holds element `index` of `value`. Throws NoLoopForm where an op between it and the buffers has no scalar form.
+  std::int32_t element(ValueId value, const std::vector<Dim>& index);
+  std::int32_t push(ScalarStep step);
+  std::int32_t apply(Op op, DType dtype, std::vector<std::int32_t> operands);
+  std::int32_t extent(const Dim& dim);  // its value as i64
+  ScalarProgram take() { return {std::move(steps_)}; }
+  const std::vector<ScalarStep>& steps() const { return steps_; }
+
+ private:
+  using Index = std::vector<Dim>;
+  std::int32_t compute(ValueId value, const Index& index);
+  std::int32_t defined(const Binding& binding, std::size_t result, const Index& index);
+  std::int32_t elementwise(const Binding& binding, const Index& index);
+  std::int32_t literal_element(const std::vector<Dim>& dims, const Index& index);
+  std::int32_t constant(const Tensor& tensor, const Index& index);
+  std::int32_t arange(const Binding& binding, const Index& index);
+  std::int32_t concatenated(const Binding& binding, const Index& index);
+  std::int32_t triangle(const Binding& binding, const Index& index);
+  std::int32_t gathered(const Binding& binding, const Index& index);
+  std::int32_t guarded(std::int32_t inside, std::int32_t outside, DType dtype, std::vector<ScalarStep::Condition> conditions);
+  std::int32_t zero(DType dtype);
+  // The index that a gather reads: proven in range, or checked.
+  Dim checked_index(ValueId indices, const Index& at, const Dim& extent, const Binding& binding);
+
+  AccessContext& context_;
+  std::vector<ScalarStep> steps_;
+  std::map<std::pair<ValueId, Index>, std::int32_t> memo_;
+  std::map<ValueId, std::int32_t> provided_;
+};
+
+// ---- Index arithmetic of views, shared by reading (result to operand) and writing (operand to result) ----
+
+// Index in an operand that broadcasts to `dims`: 0 where its extent is 1, select(extent == 1, 0, i) where that is undecided.
+std::vector<Dim> broadcast_index(const std::vector<Dim>& index, const std::vector<Dim>& dims, const std::vector<Dim>& operand_dims,
+                                 const SymbolTable& symbols);
+// Index of the same element after reinterpreting `from` dims as `to` dims, row-major. Equal groups of dims pass through untouched.
+std::vector<Dim> reshape_index(const std::vector<Dim>& index, const std::vector<Dim>& from, const std::vector<Dim>& to,
+                               const SymbolTable& symbols);
+// Per dim of x: first element and step that a strided_slice reads.
+struct SliceStart {
+  Dim start = 0;
+  std::int64_t step = 1;
+};
+std::vector<SliceStart> slice_starts(const Stretch& stretch, const Binding& binding, const SymbolTable& symbols);
+// Elements of a small integer tensor that the stretch defines by literals, as dims; nullopt where it does not.
+std::optional<std::vector<Dim>> literal_elements(const Stretch& stretch, ValueId id);
+// Axes of an expand_dims or squeeze in the longer of the two shapes, and the permutation of a transpose.
+std::vector<std::size_t> permutation(const Binding& binding, std::size_t rank);
+
+}  // namespace anydim::ir
