@@ -72,10 +72,11 @@ class Backend {
 
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a region that derive_loop_form accepts.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;
-  // Estimated seconds of one launch at concrete extents (region symbols in order) on `threads` workers.
-  virtual double cost(const Region& region, const Schedule& schedule, std::span<const std::int64_t> extents, int threads) const = 0;
-  // Edges where the best schedule may change, per region symbol; used to cut the range into buckets.
-  virtual std::vector<std::vector<std::int64_t>> edges(const Region& region) const = 0;
+  // Estimated seconds of one launch on `threads` workers, at concrete values of the region's bucket keys (Region::keys, in order;
+  // not its symbols: a matmul over [b, s, 384] has the one key b * s).
+  virtual double estimate(const Region& region, const Schedule& schedule, std::span<const std::int64_t> keys, int threads) const = 0;
+  // Values where the best schedule may change (first value of the upper side, ascending), one list a key; used to cut ranges into buckets.
+  virtual std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const = 0;
   // Safe to call from several threads at once. Throws Error{Internal} where a candidate does not compile.
   virtual CompiledKernel compile(const Region& region, const Bucket& bucket, const Schedule& schedule) const = 0;
 

@@ -44,8 +44,8 @@ struct ScalarStep {
   Kind kind = Kind::Constant;
   DType dtype = DType::F32;
   Op op{};
-  std::vector<std::int32_t> operands;
-  std::vector<Dim> index;
+  std::vector<std::int32_t> operands{};
+  std::vector<Dim> index{};
   std::int32_t buffer = -1;   // position among the region's parameters
   std::int32_t slot = -1;
   std::int32_t check = -1;    // index into LoopForm::checks
@@ -58,7 +58,7 @@ struct ScalarStep {
     Dim left, right;
     bool operator==(const Condition&) const = default;
   };
-  std::vector<Condition> conditions;
+  std::vector<Condition> conditions{};
   bool operator==(const ScalarStep&) const = default;
 };
 
@@ -165,6 +165,11 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
                                 std::span<const ValueId> outputs);
 // Of a whole region; an internal error where it has none (fusion made only regions that have one).
 LoopForm derive_loop_form(const Region& region);
+
+// What decides which schedule is best, over the form's symbols: every varying extent of the iteration space, neighbouring loops multiplied
+// together, without constants and repetitions. Map: points of each part. Rows: rows, inner points. Matmul: product of batch, m, n, k.
+// Attention: product of batch, queries, keys, depth, width. Buckets are intervals over these, and so are a backend's edges and estimates.
+std::vector<Dim> bucket_keys(const LoopForm& form);
 
 // The skeleton's name: "map", "rows", "matmul", "attention".
 std::string skeleton_name(const LoopForm& form);

@@ -65,6 +65,7 @@ struct Region {
   std::string name;      // for people: what it does and a number, e.g. "matmul_gelu_3"
   Function body;         // parameters: inputs (weights too); results: outputs
   std::vector<std::uint32_t> weights;  // parameter positions that every caller gives constants: they may be packed
+  std::vector<Dim> keys;               // what buckets are cut by: bucket_keys() of ir/loop_form.h, over the body's symbols
   std::string identity;  // set by seal() of ir/region.h; covers the body and `weights`
 };
 

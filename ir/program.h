@@ -68,6 +68,7 @@ struct Program {
     std::int32_t kernel = 0;     // index into kernels
     std::vector<std::int32_t> buffers;  // region parameters, then results
     std::vector<Slot> extents;   // region symbols in order
+    std::vector<Slot> keys;      // region keys in order: what dispatch looks at
     std::string source;          // nodes it came from, for messages and explain
   };
   struct Fetch {                 // one element of a small integer tensor becomes a leaf

@@ -24,7 +24,7 @@ struct Schedule {
 std::string to_string(const Schedule& schedule);
 Schedule parse_schedule(std::string_view text);  // throws Error{Malformed}
 
-// An interval a region symbol, with divisibility; symbols in the order of the region's symbol table.
+// An interval of each of the region's bucket keys (Region::keys, in order), with divisibility.
 struct BucketInterval {
   std::int64_t low = 0;
   std::int64_t high = default_symbol_maximum;
@@ -33,10 +33,10 @@ struct BucketInterval {
 };
 struct Bucket {
   std::vector<BucketInterval> intervals;
-  bool contains(std::span<const std::int64_t> extents) const;
+  bool contains(std::span<const std::int64_t> keys) const;
   bool operator==(const Bucket&) const = default;
 };
-std::string to_string(const Bucket& bucket);  // e.g. "s0 in [1, 15], s1 in [0, 512] multiple 8"
+std::string to_string(const Bucket& bucket);  // e.g. "[1, 15] x [0, 512] multiple 8"; "any" without intervals
 
 // The kernels of one region: entries are tried in order, the last contains every shape in the declared range, so dispatch is total.
 struct DispatchTable {

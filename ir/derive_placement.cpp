@@ -1,0 +1,159 @@
+#include <algorithm>
+
+#include "ir/derive.h"
+#include "ir/error.h"
+
+namespace anydim::ir::derive {
+
+const Placement* Placements::find(ValueId value) const {
+  auto found = placed_.find(value);
+  return found == placed_.end() ? nullptr : &found->second;
+}
+
+bool Placements::depends(const Binding& binding) const {
+  return std::any_of(binding.operands.begin(), binding.operands.end(), [&](ValueId operand) { return placed_.contains(operand); });
+}
+
+bool Placements::in_frame(ValueId value) const {
+  const std::vector<Dim>& dims = stretch_.tensor(value).dims;
+  if (dims.size() != frame_dims_.size()) return false;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (prove_equal(dims[i], frame_dims_[i], symbols_) != Proof::Yes) return false;
+  return true;
+}
+
+void Placements::follow(const Binding& binding) {
+  if (info(binding.op).has(traits::elementwise)) {
+    follow_elementwise(binding);
+    return;
+  }
+  const Placement& source = placed_.at(binding.operands[0]);
+  for (std::size_t i = 1; i < binding.operands.size(); ++i)
+    if (placed_.contains(binding.operands[i]))
+      throw NoLoopForm{"a result of the kernel decides a shape: " + describe(*stretch_.function, binding)};
+  placed_[binding.results[0]] = {moved(binding), source.level};
+}
+
+void Placements::follow_elementwise(const Binding& binding) {
+  const std::vector<Dim>& dims = stretch_.tensor(binding.results[0]).dims;
+  std::vector<std::optional<Dim>> index(dims.size());
+  int level = 0;
+  for (ValueId operand : binding.operands) {
+    auto found = placed_.find(operand);
+    if (found == placed_.end()) continue;
+    level = std::max(level, found->second.level);
+    const std::vector<Dim>& operand_dims = stretch_.tensor(operand).dims;
+    std::size_t skipped = dims.size() - operand_dims.size();
+    for (std::size_t i = 0; i < operand_dims.size(); ++i) {
+      auto& at = index[i + skipped];
+      bool same = operand_dims[i] == dims[i + skipped] || prove_equal(operand_dims[i], dims[i + skipped], symbols_) == Proof::Yes;
+      if (!same) {
+        if (prove_equal(operand_dims[i], 1, symbols_) == Proof::Yes) continue;
+        throw NoLoopForm{"an undecided broadcast of a kernel's result: " + describe(*stretch_.function, binding)};
+      }
+      if (at && !(*at == found->second.index[i]))
+        throw NoLoopForm{"two results of the kernel meet at different indices: " + describe(*stretch_.function, binding)};
+      at = found->second.index[i];
+    }
+  }
+  std::vector<Dim> result;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (index[i]) {
+      result.push_back(*index[i]);
+      continue;
+    }
+    bool fits = dims.size() == frame_dims_.size() && prove_equal(dims[i], frame_dims_[i], symbols_) == Proof::Yes;
+    if (!fits) throw NoLoopForm{"a kernel's result is broadcast beyond its rows: " + describe(*stretch_.function, binding)};
+    result.push_back(frame_index_[i]);
+  }
+  placed_[binding.results[0]] = {std::move(result), level};
+}
+
+std::vector<Dim> Placements::moved(const Binding& binding) const {
+  const std::vector<Dim>& index = placed_.at(binding.operands[0]).index;
+  const std::vector<Dim>& from = stretch_.tensor(binding.operands[0]).dims;
+  const std::vector<Dim>& to = stretch_.tensor(binding.results[0]).dims;
+  switch (binding.op) {
+    case Op::reshape:
+    case Op::dyn_reshape:
+    case Op::flatten:
+    case Op::expand_dims:
+    case Op::dyn_expand_dims:
+    case Op::squeeze:
+    case Op::dyn_squeeze: return reshape_index(index, from, to, symbols_);
+    case Op::check_shape: return index;
+    case Op::transpose: {
+      std::vector<Dim> result;
+      for (std::size_t axis : permutation(binding, index.size())) result.push_back(index[axis]);
+      return result;
+    }
+    default: throw NoLoopForm{"it does not keep every element of a kernel's result: " + describe(*stretch_.function, binding)};
+  }
+}
+
+bool is_reduction(Op op) { return op == Op::reduce_sum || op == Op::reduce_prod || op == Op::reduce_max || op == Op::reduce_min; }
+
+Reduce reduce_kind(Op op) {
+  switch (op) {
+    case Op::reduce_sum: return Reduce::Sum;
+    case Op::reduce_prod: return Reduce::Product;
+    case Op::reduce_max: return Reduce::Max;
+    default: internal_check(op == Op::reduce_min, "a primitive reduction"); return Reduce::Min;
+  }
+}
+
+void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
+  std::vector<bool> needed(program.steps.size());
+  for (std::int32_t* root : roots) needed[static_cast<std::size_t>(*root)] = true;
+  auto need_symbols = [&](const Dim& dim) {
+    for (const DimLeaf& leaf : dim.leaves())
+      if (leaf.is_symbol() && leaf.symbol[0] == '#') needed[static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1)))] = true;
+  };
+  for (std::size_t i = program.steps.size(); i-- > 0;) {
+    if (!needed[i]) continue;
+    const ScalarStep& step = program.steps[i];
+    for (std::int32_t operand : step.operands) needed[static_cast<std::size_t>(operand)] = true;
+    for (const Dim& dim : step.index) need_symbols(dim);
+    for (const auto& condition : step.conditions) {
+      need_symbols(condition.left);
+      need_symbols(condition.right);
+    }
+  }
+  if (std::find(needed.begin(), needed.end(), false) == needed.end()) return;
+  std::vector<std::int32_t> renumbered(program.steps.size(), -1);
+  std::map<std::string, Dim> symbols;
+  std::vector<ScalarStep> kept;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    if (!needed[i]) continue;
+    ScalarStep step = std::move(program.steps[i]);
+    for (std::int32_t& operand : step.operands) operand = renumbered[static_cast<std::size_t>(operand)];
+    if (!symbols.empty()) {
+      for (Dim& dim : step.index) dim = dim.substitute(symbols);
+      for (auto& condition : step.conditions) {
+        condition.left = condition.left.substitute(symbols);
+        condition.right = condition.right.substitute(symbols);
+      }
+    }
+    auto position = static_cast<std::int32_t>(kept.size());
+    if (step.kind == ScalarStep::Kind::CheckedIndex && static_cast<std::size_t>(position) != i)
+      symbols.emplace(step_symbol(static_cast<std::int32_t>(i)), Dim::symbol(step_symbol(position)));
+    renumbered[i] = position;
+    kept.push_back(std::move(step));
+  }
+  program.steps = std::move(kept);
+  for (std::int32_t* root : roots) *root = renumbered[static_cast<std::size_t>(*root)];
+}
+
+std::vector<std::vector<Dim>> buffer_dims(const AccessContext& context) {
+  std::vector<std::vector<Dim>> dims(context.buffers.size());
+  for (const auto& [value, position] : context.buffers) dims[static_cast<std::size_t>(position)] = context.stretch->tensor(value).dims;
+  return dims;
+}
+
+std::vector<std::vector<Dim>> output_dims(const AccessContext& context, std::span<const ValueId> outputs) {
+  std::vector<std::vector<Dim>> dims;
+  for (ValueId output : outputs) dims.push_back(context.stretch->tensor(output).dims);
+  return dims;
+}
+
+}  // namespace anydim::ir::derive

@@ -1,0 +1,190 @@
+#include "ir/loop_form.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/derive.h"
+#include "ir/error.h"
+
+namespace anydim::ir {
+
+std::string step_symbol(std::int32_t position) { return "#" + std::to_string(position); }
+
+LoopFormResult derive_loop_form(const Function& function, std::span<const Binding> bindings, std::span<const ValueId> inputs,
+                                std::span<const ValueId> outputs) {
+  try {
+    Stretch stretch = expand_stretch(function, bindings);
+    AccessContext context{.stretch = &stretch, .symbols = function.symbols};
+    for (std::size_t i = 0; i < inputs.size(); ++i) context.buffers.emplace(inputs[i], static_cast<std::int32_t>(i));
+    const Binding* product = nullptr;
+    bool reduces = false;
+    for (const Binding& binding : stretch.bindings) {
+      if (binding.op == Op::matmul || binding.op == Op::attention) {
+        if (product != nullptr) throw NoLoopForm{"two products in one kernel: " + describe(function, binding)};
+        product = &binding;
+      }
+      reduces = reduces || derive::is_reduction(binding.op);
+    }
+    LoopForm form;
+    if (product != nullptr && product->op == Op::matmul) form.skeleton = derive::derive_matmul(context, *product, outputs);
+    else if (product != nullptr) form.skeleton = derive::derive_attention(context, *product, outputs);
+    else if (reduces) form.skeleton = derive::derive_rows(context, outputs);
+    else form.skeleton = derive::derive_map(context, outputs);
+    form.symbols = std::move(context.symbols);
+    form.checks = std::move(context.checks);
+    return {std::move(form), {}};
+  } catch (const NoLoopForm& none) {
+    return {std::nullopt, none.reason};
+  }
+}
+
+LoopForm derive_loop_form(const Region& region) {
+  const Block& body = region.body.body;
+  LoopFormResult result = derive_loop_form(region.body, body.bindings, body.parameters, body.results);
+  internal_check(result.form.has_value(), fmt::format("region {} has a loop form: {}", region.name, result.reason));
+  return std::move(*result.form);
+}
+
+namespace {
+
+Dim points(const std::vector<Iteration>& space) {
+  Dim count = 1;
+  for (const Iteration& iteration : space) count = count * iteration.extent;
+  return count;
+}
+
+std::vector<Dim> extents_of(const MapForm& form) {
+  std::vector<Dim> keys;
+  for (const MapPart& part : form.parts) keys.push_back(points(part.space));
+  return keys;
+}
+std::vector<Dim> extents_of(const RowForm& form) { return {points(form.outer), points(form.inner)}; }
+std::vector<Dim> extents_of(const MatmulForm& form) { return {points(form.batch), form.m.extent, form.n.extent, form.k.extent}; }
+std::vector<Dim> extents_of(const AttentionForm& form) {
+  return {points(form.batch), form.row.extent, form.key.extent, form.depth.extent, form.width.extent};
+}
+
+}  // namespace
+
+std::vector<Dim> bucket_keys(const LoopForm& form) {
+  std::vector<Dim> keys;
+  for (const Dim& extent : std::visit([](const auto& skeleton) { return extents_of(skeleton); }, form.skeleton))
+    if (!extent.is_constant() && std::find(keys.begin(), keys.end(), extent) == keys.end()) keys.push_back(extent);
+  return keys;
+}
+
+std::string skeleton_name(const LoopForm& form) {
+  static constexpr const char* names[] = {"map", "rows", "matmul", "attention"};
+  return names[form.skeleton.index()];
+}
+
+namespace {
+
+std::string listed(const std::vector<Dim>& dims) {
+  std::string text;
+  for (const Dim& dim : dims) text += (text.empty() ? "" : ", ") + dim.to_string();
+  return text;
+}
+
+std::string listed(const std::vector<Iteration>& space) {
+  std::string text;
+  for (const Iteration& iteration : space) text += fmt::format("{}{} < {}", text.empty() ? "" : ", ", iteration.symbol, iteration.extent.to_string());
+  return text;
+}
+
+std::string describe_step(const ScalarStep& step) {
+  static constexpr const char* signs[] = {"==", "!=", "<", "<="};
+  std::string operands;
+  for (std::int32_t operand : step.operands) operands += fmt::format("{}#{}", operands.empty() ? "" : ", ", operand);
+  switch (step.kind) {
+    case ScalarStep::Kind::Constant: return is_float(step.dtype) ? fmt::format("{}", step.real) : fmt::format("{}", step.integer);
+    case ScalarStep::Kind::Extent: return listed(step.index);
+    case ScalarStep::Kind::Load: return fmt::format("load {}[{}]", step.buffer, listed(step.index));
+    case ScalarStep::Kind::Apply: return fmt::format("{}({})", info(step.op).text, operands);
+    case ScalarStep::Kind::CheckedIndex: return fmt::format("index({}) below {}", operands, listed(step.index));
+    case ScalarStep::Kind::Guarded: {
+      std::string conditions;
+      for (const auto& condition : step.conditions)
+        conditions += fmt::format("{}{} {} {}", conditions.empty() ? "" : " and ", condition.left.to_string(),
+                                  signs[static_cast<int>(condition.comparison)], condition.right.to_string());
+      return fmt::format("guarded({}) where {}", operands, conditions);
+    }
+    case ScalarStep::Kind::Accumulated: return fmt::format("accumulated {}", step.slot);
+    case ScalarStep::Kind::Scratch: return fmt::format("scratch {}", step.slot);
+  }
+  internal_error("every kind of step is described");
+}
+
+void print(std::string& text, const ScalarProgram& program, int indent) {
+  for (std::size_t i = 0; i < program.steps.size(); ++i)
+    text += fmt::format("{:{}}#{}: {} = {}\n", "", indent, i, name_of(program.steps[i].dtype), describe_step(program.steps[i]));
+}
+
+void print(std::string& text, const std::vector<Store>& stores, int indent) {
+  for (const Store& store : stores) text += fmt::format("{:{}}store {}[{}] = #{}\n", "", indent, store.output, listed(store.index), store.step);
+}
+
+void print(std::string& text, const std::vector<RowStage>& stages) {
+  static constexpr const char* reductions[] = {"sum", "product", "max", "min"};
+  for (const RowStage& stage : stages) {
+    text += stage.per_row ? "  row result\n" : "  stage\n";
+    print(text, stage.program, 4);
+    for (const auto& keep : stage.keeps) text += fmt::format("    scratch {} = #{}\n", keep.slot, keep.step);
+    for (const auto& reduction : stage.reductions)
+      text += fmt::format("    accumulated {}: {} = {} of #{}\n", reduction.slot, name_of(reduction.dtype),
+                          reductions[static_cast<int>(reduction.kind)], reduction.step);
+    print(text, stage.stores, 4);
+  }
+}
+
+struct Printer {
+  std::string& text;
+
+  void operator()(const MapForm& form) const {
+    text += "map\n";
+    for (const MapPart& part : form.parts) {
+      text += fmt::format("  for {}\n", listed(part.space));
+      print(text, part.program, 4);
+      print(text, part.stores, 4);
+    }
+  }
+  void operator()(const RowForm& form) const {
+    text += fmt::format("rows for {} over {}\n", listed(form.outer), listed(form.inner));
+    print(text, form.stages);
+  }
+  void operator()(const MatmulForm& form) const {
+    text += fmt::format("matmul for {}{}{}, over {}\n", listed(form.batch), form.batch.empty() ? "" : ", ", listed({form.m, form.n}),
+                        listed({form.k}));
+    section("left", form.left);
+    section("right", form.right);
+    section("epilogue", form.epilogue);
+    text += fmt::format("    value #{}\n", form.epilogue_step);
+    print(text, form.stores, 4);
+    print(text, form.rows);
+  }
+  void operator()(const AttentionForm& form) const {
+    text += fmt::format("attention for {}{}{}, over {}\n", listed(form.batch), form.batch.empty() ? "" : ", ", listed({form.row, form.width}),
+                        listed({form.key, form.depth}));
+    section("q", form.q);
+    section("k", form.k);
+    section("v", form.v);
+    section("score", form.score);
+    section("epilogue", form.epilogue);
+    print(text, form.stores, 4);
+  }
+  void section(const char* name, const ScalarProgram& program) const {
+    text += fmt::format("  {}\n", name);
+    print(text, program, 4);
+  }
+};
+
+}  // namespace
+
+std::string to_string(const LoopForm& form) {
+  std::string text;
+  std::visit(Printer{text}, form.skeleton);
+  return text;
+}
+
+}  // namespace anydim::ir

@@ -1,0 +1,307 @@
+#include "ir/scalar_access.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace anydim::ir {
+
+namespace {
+
+using Kind = ScalarStep::Kind;
+using Condition = ScalarStep::Condition;
+
+constexpr std::size_t maximum_steps = 4096;
+
+[[noreturn]] void refuse(const Stretch& stretch, const Binding& binding, const std::string& why) {
+  throw NoLoopForm{why + ": " + describe(*stretch.function, binding)};
+}
+
+std::uint8_t step_flags(const Binding& binding) {
+  switch (binding.op) {
+    case Op::mod: return integer_attribute(binding, "truncate") != 0 ? 1 : 0;
+    case Op::is_inf:
+      return static_cast<std::uint8_t>((integer_attribute(binding, "negative") != 0 ? 1 : 0) |
+                                       (integer_attribute(binding, "positive") != 0 ? 2 : 0));
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+Iteration AccessContext::iterate(const std::string& symbol, const Dim& extent) {
+  SymbolInfo info;
+  info.low = 0;
+  Interval range = bounds(extent, symbols);
+  info.high = range.high == INT64_MAX ? range.high : std::max<std::int64_t>(0, range.high - 1);
+  info.below = extent;
+  symbols.declare(symbol, info);
+  return {symbol, extent};
+}
+
+void ProgramBuilder::provide(ValueId value, Kind kind, std::int32_t slot) {
+  provided_[value] = push({.kind = kind, .dtype = context_.stretch->tensor(value).dtype, .slot = slot});
+}
+
+std::int32_t ProgramBuilder::push(ScalarStep step) {
+  if (steps_.size() >= maximum_steps) throw NoLoopForm{"the scalar program grows beyond 4096 steps"};
+  steps_.push_back(std::move(step));
+  return static_cast<std::int32_t>(steps_.size() - 1);
+}
+
+std::int32_t ProgramBuilder::apply(Op op, DType dtype, std::vector<std::int32_t> operands) {
+  return push({.kind = Kind::Apply, .dtype = dtype, .op = op, .operands = std::move(operands)});
+}
+
+std::int32_t ProgramBuilder::extent(const Dim& dim) {
+  if (auto constant = dim.constant()) return push({.kind = Kind::Constant, .dtype = DType::I64, .integer = *constant});
+  return push({.kind = Kind::Extent, .dtype = DType::I64, .index = {dim}});
+}
+
+std::int32_t ProgramBuilder::element(ValueId value, const Index& index) {
+  if (auto found = provided_.find(value); found != provided_.end()) return found->second;
+  auto key = std::make_pair(value, index);
+  if (auto found = memo_.find(key); found != memo_.end()) return found->second;
+  std::int32_t step = compute(value, index);
+  memo_.emplace(std::move(key), step);
+  return step;
+}
+
+std::int32_t ProgramBuilder::compute(ValueId value, const Index& index) {
+  const Stretch& stretch = *context_.stretch;
+  if (auto found = context_.buffers.find(value); found != context_.buffers.end())
+    return push({.kind = Kind::Load, .dtype = stretch.tensor(value).dtype, .index = index, .buffer = found->second});
+  auto found = stretch.definitions.find(value);
+  if (found == stretch.definitions.end()) throw NoLoopForm{"value %" + stretch.name(value) + " is neither an input nor defined here"};
+  return defined(stretch.bindings[found->second.binding], found->second.result, index);
+}
+
+std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& index) {
+  const Stretch& stretch = *context_.stretch;
+  const std::vector<Dim>& dims = stretch.tensor(binding.results[0]).dims;
+  std::vector<std::int32_t> operands;
+  for (ValueId operand : binding.operands)
+    operands.push_back(element(operand, broadcast_index(index, dims, stretch.tensor(operand).dims, context_.symbols)));
+  DType dtype = stretch.tensor(binding.results[0]).dtype;
+  return push({.kind = Kind::Apply, .dtype = dtype, .op = binding.op, .operands = std::move(operands), .flags = step_flags(binding)});
+}
+
+std::int32_t ProgramBuilder::literal_element(const std::vector<Dim>& dims, const Index& index) {
+  if (index.empty()) return extent(dims.at(0));
+  if (auto position = index[0].constant()) return extent(dims.at(static_cast<std::size_t>(*position)));
+  if (dims.empty()) return extent(0);
+  Dim chosen = dims.back();
+  for (std::size_t i = dims.size() - 1; i-- > 0;)
+    chosen = select(Comparison::Equal, index[0], static_cast<std::int64_t>(i), dims[i], chosen);
+  return extent(chosen);
+}
+
+std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) {
+  auto literal = [&](std::int64_t position) {
+    ScalarStep step{.kind = Kind::Constant, .dtype = tensor.dtype()};
+    if (is_float(tensor.dtype())) step.real = tensor.real_at(position);
+    else step.integer = tensor.integer_at(position);
+    return push(std::move(step));
+  };
+  if (tensor.elements() == 1) return literal(0);
+  std::int64_t position = 0;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    auto at = index[i].constant();
+    if (!at) throw NoLoopForm{"a constant of several elements must be an input of the region"};
+    position = position * tensor.dims()[i] + *at;
+  }
+  return literal(position);
+}
+
+std::int32_t ProgramBuilder::zero(DType dtype) { return push({.kind = Kind::Constant, .dtype = dtype}); }
+
+std::int32_t ProgramBuilder::arange(const Binding& binding, const Index& index) {
+  if (binding.op == Op::arange) {
+    Dim at = integer_attribute(binding, "start") + index[0] * integer_attribute(binding, "step");
+    DType dtype = dtype_attribute(binding, "dtype");
+    std::int32_t step = extent(at);
+    return dtype == DType::I64 ? step : apply(Op::cast, dtype, {step});
+  }
+  const Stretch& stretch = *context_.stretch;
+  DType dtype = stretch.tensor(binding.results[0]).dtype;
+  auto start = literal_elements(stretch, binding.operands[0]);
+  auto step = literal_elements(stretch, binding.operands[2]);
+  if (dtype == DType::I64 && start && step) return extent(start->at(0) + index[0] * step->at(0));
+  std::int32_t position = extent(index[0]);
+  if (dtype != DType::I64) position = apply(Op::cast, dtype, {position});
+  std::int32_t distance = apply(Op::mul, dtype, {position, element(binding.operands[2], {})});
+  return apply(Op::add, dtype, {element(binding.operands[0], {}), distance});
+}
+
+std::int32_t ProgramBuilder::guarded(std::int32_t inside, std::int32_t outside, DType dtype, std::vector<Condition> conditions) {
+  std::erase_if(conditions, [&](const Condition& condition) {
+    return prove(condition.comparison, condition.left, condition.right, context_.symbols) == Proof::Yes;
+  });
+  if (conditions.empty()) return inside;
+  return push({.kind = Kind::Guarded, .dtype = dtype, .operands = {inside, outside}, .conditions = std::move(conditions)});
+}
+
+std::int32_t ProgramBuilder::concatenated(const Binding& binding, const Index& index) {
+  const Stretch& stretch = *context_.stretch;
+  const TensorType& type = stretch.tensor(binding.results[0]);
+  std::int64_t axis = integer_attribute(binding, "axis");
+  std::size_t at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(type.rank()) : axis);
+  std::vector<Dim> offsets{0};
+  for (ValueId operand : binding.operands) offsets.push_back(offsets.back() + stretch.tensor(operand).dims[at]);
+  // The last part needs no upper bound; every other one is guarded on both sides and chained.
+  std::int32_t result = -1;
+  for (std::size_t i = binding.operands.size(); i-- > 0;) {
+    Index shifted = index;
+    shifted[at] = simplify(index[at] - offsets[i], context_.symbols);
+    std::int32_t inside = element(binding.operands[i], shifted);
+    if (result < 0) {
+      result = i == 0 ? inside : guarded(inside, zero(type.dtype), type.dtype, {{Comparison::LessEqual, offsets[i], index[at]}});
+    } else {
+      result = guarded(inside, result, type.dtype,
+                       {{Comparison::LessEqual, offsets[i], index[at]}, {Comparison::Less, index[at], offsets[i + 1]}});
+    }
+  }
+  return result;
+}
+
+std::int32_t ProgramBuilder::triangle(const Binding& binding, const Index& index) {
+  const Stretch& stretch = *context_.stretch;
+  DType dtype = stretch.tensor(binding.results[0]).dtype;
+  Dim diagonal = 0;
+  if (binding.op == Op::trilu) {
+    diagonal = integer_attribute(binding, "k");
+  } else {
+    auto elements = literal_elements(stretch, binding.operands[1]);
+    if (!elements) refuse(stretch, binding, "the diagonal is computed from values");
+    diagonal = elements->at(0);
+  }
+  Dim row = index[index.size() - 2], column = index.back();
+  bool upper = integer_attribute(binding, "upper") != 0;
+  Condition keep = upper ? Condition{Comparison::LessEqual, row + diagonal, column} : Condition{Comparison::LessEqual, column, row + diagonal};
+  return guarded(element(binding.operands[0], index), zero(dtype), dtype, {keep});
+}
+
+Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& extent_of_axis, const Binding& binding) {
+  std::int32_t step = element(indices, at);
+  const ScalarStep& found = steps_[static_cast<std::size_t>(step)];
+  std::optional<Dim> known;
+  if (found.kind == Kind::Extent) known = found.index[0];
+  if (found.kind == Kind::Constant) known = Dim(found.integer);
+  if (known) {
+    if (prove_less(*known, 0, context_.symbols) == Proof::Yes) known = *known + extent_of_axis;
+    if (prove_less_equal(0, *known, context_.symbols) == Proof::Yes &&
+        prove_less(*known, extent_of_axis, context_.symbols) == Proof::Yes)
+      return simplify(*known, context_.symbols);
+  }
+  IndexCheck check{std::string(info(binding.op).text) + " index", binding.source, extent_of_axis};
+  auto same = std::find_if(context_.checks.begin(), context_.checks.end(), [&](const IndexCheck& other) {
+    return other.what == check.what && other.source == check.source && other.extent == check.extent;
+  });
+  std::int32_t position = static_cast<std::int32_t>(same - context_.checks.begin());
+  if (same == context_.checks.end()) context_.checks.push_back(check);
+  std::int32_t checked =
+      push({.kind = Kind::CheckedIndex, .dtype = DType::I64, .operands = {step}, .index = {extent_of_axis}, .check = position});
+  return Dim::symbol(step_symbol(checked));
+}
+
+std::int32_t ProgramBuilder::gathered(const Binding& binding, const Index& index) {
+  const Stretch& stretch = *context_.stretch;
+  ValueId data = binding.operands[0], indices = binding.operands[1];
+  const std::vector<Dim>& dims = stretch.tensor(data).dims;
+  const std::vector<Dim>& index_dims = stretch.tensor(indices).dims;
+  Index at;
+  if (binding.op == Op::gather_nd) {
+    // indices [batch.., k..., d]: the last dim addresses d dims of data after the batch dims.
+    auto batch = static_cast<std::size_t>(integer_attribute(binding, "batch_dims"));
+    auto depth = index_dims.back().constant();
+    if (!depth) refuse(stretch, binding, "the number of indexed dims is unknown");
+    std::size_t outer = index_dims.size() - 1;
+    at.assign(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(batch));
+    for (std::int64_t i = 0; i < *depth; ++i) {
+      Index where(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(outer));
+      where.emplace_back(i);
+      at.push_back(checked_index(indices, where, dims[batch + static_cast<std::size_t>(i)], binding));
+    }
+    at.insert(at.end(), index.begin() + static_cast<std::ptrdiff_t>(outer), index.end());
+  } else {
+    std::int64_t attribute = integer_attribute(binding, "axis");
+    std::size_t axis = static_cast<std::size_t>(attribute < 0 ? attribute + static_cast<std::int64_t>(dims.size()) : attribute);
+    if (binding.op == Op::gather_elements) {
+      at = index;
+      at[axis] = checked_index(indices, index, dims[axis], binding);
+    } else {
+      auto begin = index.begin() + static_cast<std::ptrdiff_t>(axis);
+      auto end = begin + static_cast<std::ptrdiff_t>(index_dims.size());
+      at.assign(index.begin(), begin);
+      at.push_back(checked_index(indices, Index(begin, end), dims[axis], binding));
+      at.insert(at.end(), end, index.end());
+    }
+  }
+  return element(data, at);
+}
+
+std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result, const Index& index) {
+  const Stretch& stretch = *context_.stretch;
+  const OpInfo& row = info(binding.op);
+  if (row.has(traits::elementwise)) return elementwise(binding, index);
+  auto operand_dims = [&](std::size_t i) -> const std::vector<Dim>& { return stretch.tensor(binding.operands[i]).dims; };
+  const std::vector<Dim>& dims = stretch.tensor(binding.results[result]).dims;
+  switch (binding.op) {
+    case Op::constant: return constant(tensor_attribute(binding, "value"), index);
+    case Op::shape:
+    case Op::dim: return literal_element(binding.dims, index);
+    case Op::shape_of: return literal_element(operand_dims(0), index);
+    case Op::full:
+    case Op::dyn_full: return element(binding.operands[0], {});
+    case Op::arange:
+    case Op::dyn_arange: return arange(binding, index);
+    case Op::check_shape: return element(binding.operands[0], index);
+    case Op::reshape:
+    case Op::dyn_reshape:
+    case Op::flatten:
+    case Op::expand_dims:
+    case Op::dyn_expand_dims:
+    case Op::squeeze:
+    case Op::dyn_squeeze:
+      return element(binding.operands[0], reshape_index(index, dims, operand_dims(0), context_.symbols));
+    case Op::broadcast_to:
+    case Op::dyn_broadcast_to:
+      return element(binding.operands[0], broadcast_index(index, dims, operand_dims(0), context_.symbols));
+    case Op::transpose: {
+      std::vector<std::size_t> perm = permutation(binding, index.size());
+      Index at(index.size(), Dim(0));
+      for (std::size_t i = 0; i < perm.size(); ++i) at[perm[i]] = index[i];
+      return element(binding.operands[0], at);
+    }
+    case Op::strided_slice:
+    case Op::dyn_strided_slice: {
+      auto starts = slice_starts(stretch, binding, context_.symbols);
+      Index at;
+      for (std::size_t i = 0; i < index.size(); ++i) at.push_back(simplify(starts[i].start + index[i] * starts[i].step, context_.symbols));
+      return element(binding.operands[0], at);
+    }
+    case Op::split:
+    case Op::dyn_split: {
+      std::int64_t attribute = integer_attribute(binding, "axis");
+      std::size_t axis = static_cast<std::size_t>(attribute < 0 ? attribute + static_cast<std::int64_t>(dims.size()) : attribute);
+      Index at = index;
+      for (std::size_t i = 0; i < result; ++i) at[axis] = at[axis] + stretch.tensor(binding.results[i]).dims[axis];
+      return element(binding.operands[0], at);
+    }
+    case Op::tile:
+    case Op::dyn_tile: {
+      Index at;
+      for (std::size_t i = 0; i < index.size(); ++i) at.push_back(simplify(mod(index[i], operand_dims(0)[i]), context_.symbols));
+      return element(binding.operands[0], at);
+    }
+    case Op::concat: return concatenated(binding, index);
+    case Op::trilu:
+    case Op::dyn_trilu: return triangle(binding, index);
+    case Op::gather:
+    case Op::gather_elements:
+    case Op::gather_nd: return gathered(binding, index);
+    default: refuse(stretch, binding, "no scalar form inside a kernel");
+  }
+}
+
+}  // namespace anydim::ir
