@@ -1,0 +1,65 @@
+// The checks on one function or region body; used by ir/verify.cpp and ir/verify_calls.cpp only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/verify.h"
+
+namespace anydim::ir {
+
+class FunctionVerifier {
+ public:
+  FunctionVerifier(const Module& module, const Function& function, std::string_view keyword, const std::string& name,
+                   const VerifyOptions& options)
+      : module_(module), function_(function), keyword_(keyword), name_(name), options_(options) {}
+
+  void verify();
+  void region(const Region& region);  // after verify(): weights and identity
+
+ private:
+  enum class State : unsigned char { Undefined, InScope, OutOfScope };
+
+  [[noreturn]] void fail(const std::string& what) const;
+
+  void symbols();
+  void names();
+  void declared(const std::string& symbol, const std::string& where);
+  void define(ValueId id, std::string_view role);
+  void use(ValueId id, const std::string& role);
+  void bindings(const Block& block);
+  void operands(const Binding& binding);
+  void attributes(const Binding& binding);
+  void dims(const Binding& binding);
+  void results(const Binding& binding);
+  void types();
+  void type_symbols(const Type& type, ValueId id);
+  const TensorType* type_of(ValueId id) const;  // null: unknown or not a tensor
+  std::string name(ValueId id) const;
+
+  // Blocks and callees (ir/verify_calls.cpp).
+  void blocks(const Binding& binding);
+  void inner_block(const Binding& binding, const Block& block);
+  void branch_types(const Binding& binding);
+  void loop_types(const Binding& binding);
+  void same_form(ValueId inner, ValueId outer, const std::string& role, std::size_t added_dims);
+  void callee(const Binding& binding);
+  void callee_counts(const Binding& binding, const Function& target, const std::string& target_text);
+  void call_types(const Binding& binding, const Function& target);
+  void region_types(const Binding& binding, const Region& target);
+  void region_type(ValueId outer, const Type& inner, const Function& target, const std::map<std::string, Dim>& dims,
+                   const std::string& role);
+
+  const Module& module_;
+  const Function& function_;
+  std::string_view keyword_;
+  const std::string& name_;
+  const VerifyOptions& options_;
+  const Binding* binding_ = nullptr;  // being checked, for messages
+  std::vector<State> states_;         // by ValueId
+};
+
+}  // namespace anydim::ir
