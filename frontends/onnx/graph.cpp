@@ -1,0 +1,204 @@
+#include "frontends/onnx/graph.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "frontends/onnx/function_builder.h"
+#include "frontends/onnx/node.h"
+#include "frontends/onnx/operators.h"
+#include "frontends/onnx/symbols.h"
+#include "frontends/onnx/tensor.h"
+#include "frontends/onnx/unsupported.h"
+#include "frontends/sizes.h"
+#include "ir/error.h"
+#include "onnx_schema/onnx.pb.h"
+
+namespace anydim::frontends {
+
+namespace {
+
+std::string node_name(const onnx::NodeProto& node, int index) {
+  return node.name().empty() ? fmt::format("{} #{}", node.op_type(), index) : node.name();
+}
+
+std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
+  std::unordered_set<std::string> names;
+  for (const auto& input : graph.input()) names.insert(input.name());
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const auto& node : graph.node()) names.insert(node.output().begin(), node.output().end());
+  return names;
+}
+
+class GraphImporter {
+ public:
+  GraphImporter(onnx::GraphProto& graph, int opset, ExternalData& external)
+      : graph_(graph), opset_(opset), external_(external), builder_("main", names_in(graph)),
+        symbols_(builder_.function().symbols) {}
+
+  ir::Function run() {
+    refuse_unsupported(graph_, opset_);
+    if (graph_.sparse_initializer_size() > 0) {
+      throw Error(ErrorKind::Unsupported, fmt::format("the model has {} sparse initialiser(s); Anydim supports only dense ones",
+                                                      graph_.sparse_initializer_size()));
+    }
+    for (const auto& tensor : graph_.initializer()) initialised_.insert(tensor.name());
+    for (const auto& input : graph_.input()) import_input(input);
+    for (auto& tensor : *graph_.mutable_initializer()) import_initialiser(tensor);
+    for (int i = 0; i < graph_.node_size(); ++i) import_node(*graph_.mutable_node(i), i);
+    import_outputs();
+    return builder_.take();
+  }
+
+ private:
+  void define(const std::string& name, ir::ValueId value, const std::string& by) {
+    if (values_.emplace(name, value).second) return;
+    throw Error(ErrorKind::Malformed, fmt::format("{} defines the value {}, which is defined before it already", by, quoted_name(name)));
+  }
+
+  ir::TensorType input_type(const onnx::ValueInfoProto& input) {
+    const std::string what = fmt::format("input {}", quoted_name(input.name()));
+    if (!input.has_type()) throw Error(ErrorKind::Malformed, what + " has no type");
+    if (!input.type().has_tensor_type()) {
+      throw Error(ErrorKind::Unsupported, what + " is no tensor (a sequence, map or optional); Anydim supports only tensors");
+    }
+    const auto& declared = input.type().tensor_type();
+    ir::TensorType type;
+    type.dtype = dtype_numbered(declared.elem_type(), what);
+    if (!declared.has_shape()) throw Error(ErrorKind::Unsupported, what + " has no rank; Anydim needs the rank of every input");
+    for (const auto& dim : declared.shape().dim()) {
+      if (dim.has_dim_value() && dim.dim_value() < 0) {
+        throw Error(ErrorKind::Malformed, fmt::format("{} has the dim {} at axis {}; a dim cannot be negative", what, dim.dim_value(), type.dims.size()));
+      }
+      if (dim.has_dim_value()) type.dims.emplace_back(dim.dim_value());
+      else if (!dim.dim_param().empty()) type.dims.push_back(symbols_.named(dim.dim_param()));
+      else type.dims.push_back(symbols_.nameless(input.name(), type.dims.size()));
+    }
+    return type;
+  }
+
+  void import_input(const onnx::ValueInfoProto& input) {
+    if (input.name().empty()) throw Error(ErrorKind::Malformed, "the graph has an input without a name");
+    if (initialised_.contains(input.name())) return;  // a default value, which Anydim takes as the value
+    ir::TensorType type = input_type(input);
+    const ir::DType dtype = type.dtype;
+    const ir::ValueId value = builder_.add_named(input.name(), std::move(type), dtype);
+    define(input.name(), value, "the graph's input");
+    builder_.function().body.parameters.push_back(value);
+  }
+
+  void import_initialiser(onnx::TensorProto& proto) {
+    const std::string name = proto.name();
+    if (name.empty()) throw Error(ErrorKind::Malformed, "the graph has an initialiser without a name");
+    const std::string what = fmt::format("initialiser {}", quoted_name(name));
+    ir::Tensor tensor = take_tensor(proto, what, external_);
+    const ir::ValueId value = builder_.add_named(name, {}, tensor.dtype());
+    define(name, value, what);
+    ir::Binding binding;
+    binding.op = ir::Op::constant;
+    binding.results = {value};
+    binding.attributes.emplace("value", std::move(tensor));
+    binding.source = name;
+    builder_.add_binding(std::move(binding));
+  }
+
+  std::vector<ir::ValueId> operands_of(const onnx::NodeProto& proto, const std::string& what) {
+    std::vector<ir::ValueId> operands;
+    for (const std::string& input : proto.input()) {
+      if (input.empty()) {
+        operands.push_back(ir::no_value);
+        continue;
+      }
+      const auto found = values_.find(input);
+      if (found == values_.end()) {
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("{} reads the value {}, which no input, initialiser or earlier node defines", what, quoted_name(input)));
+      }
+      operands.push_back(found->second);
+    }
+    return operands;
+  }
+
+  void import_node(onnx::NodeProto& proto, int index) {
+    const std::string name = node_name(proto, index);
+    const Operator* row = find_operator(proto.op_type(), opset_);
+    internal_check(row != nullptr, "unsupported operators were refused before");
+    Node node(builder_, external_, proto, name, opset_, operands_of(proto, fmt::format("node {} ({})", quoted_name(name), proto.op_type())));
+    check_form(node, proto, *row);
+    const std::size_t first_new = builder_.function().values.size();
+    row->import(node);
+    node.check_attributes_used();
+    for (std::size_t i = 0; i < node.output_count(); ++i) {
+      if (!node.wants_output(i)) continue;
+      const std::string& output = proto.output(static_cast<int>(i));
+      const ir::ValueId value = node.results()[i];
+      internal_check(value != ir::no_value, "an importer gives every output that its row allows");
+      define(output, value, node.description());
+      if (value >= first_new && renamed_.insert(value).second) builder_.rename(value, output);
+    }
+  }
+
+  static void check_form(const Node& node, const onnx::NodeProto& proto, const Operator& row) {
+    const int inputs = proto.input_size();
+    if (inputs < row.minimum_inputs || (row.maximum_inputs >= 0 && inputs > row.maximum_inputs)) {
+      node.malformed(fmt::format("has {} input(s), expected {}", inputs, count_text(row.minimum_inputs, row.maximum_inputs)));
+    }
+    const int outputs = proto.output_size();
+    if (outputs < 1 || (row.maximum_outputs >= 0 && outputs > row.maximum_outputs)) {
+      node.malformed(fmt::format("has {} output(s), expected {}", outputs, count_text(1, row.maximum_outputs)));
+    }
+    if (row.minimum_inputs > 0 && !contains(row.elements, node.dtype())) {
+      node.malformed(fmt::format("takes {} as input 0, got {}", name_of(row.elements), ir::name_of(node.dtype())));
+    }
+  }
+
+  static std::string count_text(int least, int most) {
+    if (most < 0) return fmt::format("{} or more", least);
+    return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
+  }
+
+  void import_outputs() {
+    if (graph_.output_size() == 0) throw Error(ErrorKind::Malformed, "the graph has no outputs");
+    std::set<std::string> seen;
+    ir::Function& function = builder_.function();
+    for (const auto& output : graph_.output()) {
+      const auto found = values_.find(output.name());
+      if (found == values_.end()) {
+        throw Error(ErrorKind::Malformed, fmt::format("the graph's output {} is a value that nothing defines", quoted_name(output.name())));
+      }
+      if (!seen.insert(output.name()).second) {
+        throw Error(ErrorKind::Malformed, fmt::format("the graph lists the output {} twice", quoted_name(output.name())));
+      }
+      check_output_type(output, found->second);
+      function.body.results.push_back(found->second);
+      function.result_names.push_back(output.name());
+    }
+  }
+
+  void check_output_type(const onnx::ValueInfoProto& output, ir::ValueId value) {
+    if (!output.type().has_tensor_type() || output.type().tensor_type().elem_type() == 0) return;
+    const ir::DType declared = dtype_numbered(output.type().tensor_type().elem_type(), fmt::format("output {}", quoted_name(output.name())));
+    if (declared == builder_.dtype(value)) return;
+    throw Error(ErrorKind::Malformed, fmt::format("the graph declares its output {} as {}, but it is computed as {}", quoted_name(output.name()),
+                                                  ir::name_of(declared), ir::name_of(builder_.dtype(value))));
+  }
+
+  onnx::GraphProto& graph_;
+  int opset_;
+  ExternalData& external_;
+  FunctionBuilder builder_;
+  SymbolNames symbols_;
+  std::unordered_set<std::string> initialised_;
+  std::unordered_map<std::string, ir::ValueId> values_;  // the model's names
+  std::unordered_set<ir::ValueId> renamed_;
+};
+
+}  // namespace
+
+ir::Function import_graph(onnx::GraphProto& graph, int opset, ExternalData& external) {
+  return GraphImporter(graph, opset, external).run();
+}
+
+}  // namespace anydim::frontends

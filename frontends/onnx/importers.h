@@ -1,0 +1,88 @@
+// The functions that turn one node into bindings, one or more for each row of frontends/onnx_ops.def, by family. Each reads the node's operands
+// and attributes, emits bindings and gives the outputs; what a row already states (counts of inputs and outputs, element types of the
+// first input) has been checked.
+#pragma once
+
+#include "frontends/onnx/node.h"
+
+namespace anydim::frontends {
+
+// importers_elementwise.cpp
+void import_elementwise(Node& node, ir::Op op);    // operands of one element type
+void import_fold(Node& node, ir::Op op);           // op over all operands from left to right
+void import_cast(Node& node);
+void import_cast_like(Node& node);
+void import_clip(Node& node);
+void import_clip_attributes(Node& node);
+void import_is_inf(Node& node);
+void import_mean(Node& node);
+void import_mod(Node& node);
+void import_pow(Node& node);
+void import_where(Node& node);
+
+// importers_activations.cpp
+void import_celu(Node& node);
+void import_elu(Node& node);
+void import_gelu(Node& node);
+void import_hard_sigmoid(Node& node);
+void import_hard_swish(Node& node);
+void import_leaky_relu(Node& node);
+void import_mish(Node& node);
+void import_prelu(Node& node);
+void import_selu(Node& node);
+void import_softplus(Node& node);
+void import_softsign(Node& node);
+void import_thresholded_relu(Node& node);
+
+// importers_values.cpp
+void import_constant(Node& node);
+void import_constant_of_shape(Node& node);
+void import_dropout(Node& node);
+void import_identity(Node& node);
+void import_range(Node& node);
+void import_shape(Node& node);
+void import_size(Node& node);
+
+// importers_movement.cpp
+void import_concat(Node& node);
+void import_expand(Node& node);
+void import_flatten(Node& node);
+void import_gather(Node& node);
+void import_gather_elements(Node& node);
+void import_gather_nd(Node& node);
+void import_reshape(Node& node);
+void import_slice(Node& node);
+void import_slice_attributes(Node& node);
+void import_split(Node& node);
+void import_split_attribute(Node& node);
+void import_squeeze(Node& node);
+void import_squeeze_attribute(Node& node);
+void import_tile(Node& node);
+void import_transpose(Node& node);
+void import_trilu(Node& node);
+void import_unsqueeze(Node& node);
+void import_unsqueeze_attribute(Node& node);
+
+// importers_reductions.cpp
+void import_reduce(Node& node, ir::Op op);         // a static reduction, or its dynamic twin where axes are a tensor
+void import_reduce_l1(Node& node);
+void import_reduce_l2(Node& node);
+void import_reduce_log_sum(Node& node);
+void import_reduce_log_sum_exp(Node& node);
+void import_reduce_sum_square(Node& node);
+
+// importers_products.cpp
+void import_flattened_softmax(Node& node, ir::Op op);  // opset 12 and before: over all dims from axis on
+void import_gemm(Node& node);
+void import_layer_normalization(Node& node);
+void import_matmul(Node& node);
+void import_softmax(Node& node, ir::Op op);
+
+// Rows of the table that share an importer.
+template <ir::Op op> void import_elementwise(Node& node) { import_elementwise(node, op); }
+template <ir::Op op> void import_fold(Node& node) { import_fold(node, op); }
+template <ir::Op op> void import_reduce(Node& node) { import_reduce(node, op); }
+template <ir::Op op> void import_softmax(Node& node) { import_softmax(node, op); }
+template <ir::Op op> void import_flattened_softmax(Node& node) { import_flattened_softmax(node, op); }
+
+}  // namespace anydim::frontends

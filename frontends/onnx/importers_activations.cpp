@@ -1,0 +1,110 @@
+// Activations without an op of their own, as ONNX defines them.
+#include <fmt/format.h>
+
+#include "frontends/onnx/importers.h"
+#include "frontends/sizes.h"
+
+namespace anydim::frontends {
+
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+ValueId like(Node& node, double value) { return node.scalar(node.dtype(), value); }
+
+// exp(x) - 1
+ValueId exp_minus_one(Node& node, ValueId x) { return node.emit(Op::sub, {node.emit(Op::exp, {x}), like(node, 1)}); }
+
+// `negative` where x < 0, else x
+ValueId negative_side(Node& node, ValueId x, ValueId negative) {
+  return node.emit(Op::where, {node.emit(Op::less, {x, like(node, 0)}), negative, x});
+}
+
+// alpha (exp(x) - 1) where x < 0, else x. exp sees min(x, 0), so that no positive x overflows on the way.
+ValueId elu(Node& node, double alpha) {
+  const ValueId x = node.operand(0);
+  const ValueId bent = exp_minus_one(node, node.emit(Op::min, {x, like(node, 0)}));
+  return negative_side(node, x, node.emit(Op::mul, {like(node, alpha), bent}));
+}
+
+ValueId hard_sigmoid(Node& node, double alpha, double beta) {
+  const ValueId line = node.emit(Op::add, {node.emit(Op::mul, {node.operand(0), like(node, alpha)}), like(node, beta)});
+  return node.emit(Op::max, {node.emit(Op::min, {line, like(node, 1)}), like(node, 0)});
+}
+
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which cannot overflow
+ValueId softplus(Node& node) {
+  const ValueId x = node.operand(0);
+  const ValueId small = node.emit(Op::exp, {node.emit(Op::neg, {node.emit(Op::abs, {x})})});
+  const ValueId tail = node.emit(Op::log, {node.emit(Op::add, {small, like(node, 1)})});
+  return node.emit(Op::add, {node.emit(Op::max, {x, like(node, 0)}), tail});
+}
+
+}  // namespace
+
+// max(x, 0) + min(0, alpha (exp(x / alpha) - 1))
+void import_celu(Node& node) {
+  const double alpha = node.real("alpha", 1);
+  const ValueId x = node.operand(0);
+  const ValueId scaled = node.emit(Op::div, {x, like(node, alpha)});
+  const ValueId bent = node.emit(Op::mul, {like(node, alpha), exp_minus_one(node, scaled)});
+  const ValueId positive = node.emit(Op::max, {x, like(node, 0)});
+  node.output(0, node.emit(Op::add, {positive, node.emit(Op::min, {bent, like(node, 0)})}));
+}
+
+void import_elu(Node& node) { node.output(0, elu(node, node.real("alpha", 1))); }
+
+void import_gelu(Node& node) {
+  const std::string approximate = node.string("approximate", "none");
+  if (approximate != "none" && approximate != "tanh") {
+    node.malformed(fmt::format("takes 'none' or 'tanh' as attribute 'approximate', got {}", quoted_name(approximate)));
+  }
+  node.output(0, node.emit(approximate == "none" ? Op::gelu : Op::gelu_tanh, {node.operand(0)}));
+}
+
+void import_hard_sigmoid(Node& node) {
+  const double alpha = node.real("alpha", 0.2);
+  node.output(0, hard_sigmoid(node, alpha, node.real("beta", 0.5)));
+}
+
+void import_hard_swish(Node& node) {
+  node.output(0, node.emit(Op::mul, {node.operand(0), hard_sigmoid(node, 1.0 / 6.0, 0.5)}));
+}
+
+void import_leaky_relu(Node& node) {
+  const ValueId x = node.operand(0);
+  const ValueId slope = like(node, node.real("alpha", 0.01));
+  node.output(0, negative_side(node, x, node.emit(Op::mul, {x, slope})));
+}
+
+void import_mish(Node& node) {
+  node.output(0, node.emit(Op::mul, {node.operand(0), node.emit(Op::tanh, {softplus(node)})}));
+}
+
+void import_prelu(Node& node) {
+  node.check_same_dtypes();
+  const ValueId x = node.operand(0);
+  node.output(0, negative_side(node, x, node.emit(Op::mul, {x, node.operand(1)})));
+}
+
+void import_selu(Node& node) {
+  const double alpha = node.real("alpha", 1.67326319217681884765625);
+  const double gamma = node.real("gamma", 1.05070102214813232421875);
+  node.output(0, node.emit(Op::mul, {like(node, gamma), elu(node, alpha)}));
+}
+
+void import_softplus(Node& node) { node.output(0, softplus(node)); }
+
+void import_softsign(Node& node) {
+  const ValueId x = node.operand(0);
+  node.output(0, node.emit(Op::div, {x, node.emit(Op::add, {node.emit(Op::abs, {x}), like(node, 1)})}));
+}
+
+void import_thresholded_relu(Node& node) {
+  const ValueId x = node.operand(0);
+  const ValueId above = node.emit(Op::greater, {x, like(node, node.real("alpha", 1))});
+  node.output(0, node.emit(Op::where, {above, x, like(node, 0)}));
+}
+
+}  // namespace anydim::frontends

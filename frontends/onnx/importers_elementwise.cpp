@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include "frontends/onnx/importers.h"
+#include "frontends/onnx/tensor.h"
+
+namespace anydim::frontends {
+
+using ir::DType;
+using ir::Op;
+using ir::ValueId;
+
+void import_elementwise(Node& node, Op op) {
+  node.check_same_dtypes();
+  node.output(0, node.emit(op, node.operands()));
+}
+
+namespace {
+
+ValueId fold(Node& node, Op op) {
+  node.check_same_dtypes();
+  ValueId result = node.operand(0);
+  for (std::size_t i = 1; i < node.operand_count(); ++i) result = node.emit(op, {result, node.operand(i)});
+  return result;
+}
+
+// Bounds that are absent leave their side open. NaN stays NaN.
+ValueId clip(Node& node, ValueId x, ValueId low, ValueId high) {
+  if (low != ir::no_value) x = node.emit(Op::max, {x, low});
+  if (high != ir::no_value) x = node.emit(Op::min, {x, high});
+  return x;
+}
+
+}  // namespace
+
+void import_fold(Node& node, Op op) { node.output(0, fold(node, op)); }
+
+void import_mean(Node& node) {
+  const ValueId count = node.scalar(node.dtype(), static_cast<double>(node.operand_count()));
+  node.output(0, node.emit(Op::div, {fold(node, Op::add), count}));
+}
+
+void import_cast(Node& node) {
+  if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
+  const DType target = dtype_numbered(node.integer("to"), fmt::format("attribute 'to' of {}", node.description()));
+  node.output(0, node.cast(node.operand(0), target));
+}
+
+void import_cast_like(Node& node) {
+  if (node.opset() >= 19) node.ignore_attribute("saturate");
+  node.output(0, node.cast(node.operand(0), node.dtype(node.operand(1))));
+}
+
+void import_clip(Node& node) {
+  node.check_same_dtypes();
+  node.output(0, clip(node, node.operand(0), node.optional_operand(1), node.optional_operand(2)));
+}
+
+void import_clip_attributes(Node& node) {
+  const auto bound = [&](std::string_view name) {
+    return node.has_attribute(name) ? node.scalar(node.dtype(), node.real(name)) : ir::no_value;
+  };
+  node.output(0, clip(node, node.operand(0), bound("min"), bound("max")));
+}
+
+void import_is_inf(Node& node) {
+  const std::int64_t negative = node.flag("detect_negative", true) ? 1 : 0;
+  const std::int64_t positive = node.flag("detect_positive", true) ? 1 : 0;
+  node.output(0, node.emit(Op::is_inf, {node.operand(0)}, {{"negative", negative}, {"positive", positive}}));
+}
+
+void import_mod(Node& node) {
+  node.check_same_dtypes();
+  const bool truncate = node.flag("fmod", false);
+  if (!truncate && ir::is_float(node.dtype())) node.malformed("needs fmod = 1 for real numbers, got 0");
+  node.output(0, node.emit(Op::mod, node.operands(), {{"truncate", std::int64_t{truncate ? 1 : 0}}}));
+}
+
+// The result has the base's element type; a real exponent of an integer base is applied in f64 so that it keeps its fraction.
+void import_pow(Node& node) {
+  const ValueId base = node.operand(0);
+  const ValueId exponent = node.operand(1);
+  const DType dtype = node.dtype(base);
+  if (node.dtype(exponent) == DType::Bool) node.malformed("takes numbers as input 1, got bool");
+  if (ir::is_float(dtype) || !ir::is_float(node.dtype(exponent))) {
+    node.output(0, node.emit(Op::pow, {base, node.cast(exponent, dtype)}));
+    return;
+  }
+  const ValueId power = node.emit(Op::pow, {node.cast(base, DType::F64), node.cast(exponent, DType::F64)});
+  node.output(0, node.cast(power, dtype));
+}
+
+void import_where(Node& node) {
+  const DType then = node.dtype(node.operand(1));
+  const DType otherwise = node.dtype(node.operand(2));
+  if (then != otherwise) {
+    node.malformed(fmt::format("takes inputs 1 and 2 of one element type, got {} and {}", ir::name_of(then), ir::name_of(otherwise)));
+  }
+  node.output(0, node.emit(Op::where, node.operands()));
+}
+
+}  // namespace anydim::frontends

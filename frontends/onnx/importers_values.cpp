@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+#include "frontends/onnx/importers.h"
+
+namespace anydim::frontends {
+
+using ir::DType;
+using ir::Op;
+using ir::Tensor;
+using ir::ValueId;
+
+namespace {
+
+Tensor constant_value(Node& node) {
+  if (node.has_attribute("value")) return node.tensor("value");
+  if (node.has_attribute("value_float")) return Tensor::of<double>(DType::F32, {}, {node.real("value_float")});
+  if (node.has_attribute("value_int")) return Tensor::of<std::int64_t>(DType::I64, {}, {node.integer("value_int")});
+  if (node.has_attribute("value_floats")) {
+    const auto values = node.reals("value_floats");
+    return Tensor::of(DType::F32, {static_cast<std::int64_t>(values.size())}, values);
+  }
+  if (node.has_attribute("value_ints")) {
+    const auto values = node.integers("value_ints");
+    return Tensor::of(DType::I64, {static_cast<std::int64_t>(values.size())}, values);
+  }
+  for (const std::string_view other : {"value_string", "value_strings", "sparse_value"}) {
+    if (node.has_attribute(other)) node.unsupported(fmt::format("has the attribute '{}', which Anydim does not support", other));
+  }
+  node.malformed("has no value");
+}
+
+// Whether Dropout passes its input through: it does unless it trains, and where nothing is dropped.
+void check_inference(Node& node) {
+  if (!node.has_operand(2)) return;
+  if (node.dtype(node.operand(2)) != DType::Bool) node.malformed("takes a bool as input 2 (training_mode)");
+  const auto training = node.constant_operand(2);
+  if (training && training->elements() == 1 && training->integer_at(0) == 0) return;
+  if (!training) node.unsupported("decides at run time whether it trains; Anydim supports only inference");
+  const auto ratio = node.constant_operand(1);
+  if (ratio && ratio->elements() == 1 && ratio->real_at(0) == 0) return;
+  node.unsupported("has training_mode = true; Anydim supports only inference");
+}
+
+}  // namespace
+
+void import_constant(Node& node) {
+  if (node.attribute_count() != 1) node.malformed(fmt::format("takes one attribute, got {}", node.attribute_count()));
+  node.output(0, node.constant(constant_value(node)));
+}
+
+void import_constant_of_shape(Node& node) {
+  ValueId value = ir::no_value;
+  if (node.has_attribute("value")) {
+    const Tensor given = node.tensor("value");
+    if (given.elements() != 1) node.malformed(fmt::format("takes one element as attribute 'value', got {}", given.elements()));
+    value = node.constant(Tensor(given.dtype(), {}, given.bytes(), given.owner()));
+  } else {
+    value = node.scalar(DType::F32, 0);
+  }
+  node.output(0, node.emit(Op::dyn_full, {value, node.index_operand(0)}));
+}
+
+void import_dropout(Node& node) {
+  if (node.opset() >= 12) node.ignore_attribute("seed");
+  else node.ignore_attribute("ratio");
+  if (node.opset() < 12 && node.operand_count() > 1) node.malformed("takes 1 input before opset 12");
+  check_inference(node);
+  const ValueId x = node.operand(0);
+  node.output(0, x);
+  if (!node.wants_output(1)) return;
+  const ValueId kept = node.scalar(node.opset() >= 10 ? DType::Bool : node.dtype(), 1);
+  node.output(1, node.emit(Op::dyn_full, {kept, node.emit(Op::shape_of, {x})}));
+}
+
+void import_identity(Node& node) { node.output(0, node.operand(0)); }
+
+void import_range(Node& node) {
+  node.check_same_dtypes();
+  node.output(0, node.emit(Op::dyn_arange, node.operands()));
+}
+
+void import_shape(Node& node) {
+  const ValueId shape = node.emit(Op::shape_of, {node.operand(0)});
+  constexpr std::int64_t open = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t start = node.opset() >= 15 ? node.integer("start", 0) : 0;
+  const std::int64_t end = node.opset() >= 15 ? node.integer("end", open) : open;
+  if (start == 0 && end == open) {
+    node.output(0, shape);
+    return;
+  }
+  const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };
+  node.output(0, node.emit(Op::strided_slice, {shape}, {{"starts", one(start)}, {"ends", one(end)}, {"axes", one(0)}}));
+}
+
+void import_size(Node& node) {
+  node.output(0, node.emit(Op::reduce_prod, {node.emit(Op::shape_of, {node.operand(0)})}));
+}
+
+}  // namespace anydim::frontends

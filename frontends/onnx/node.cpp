@@ -1,0 +1,132 @@
+#include "frontends/onnx/node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "frontends/onnx/tensor.h"
+#include "frontends/sizes.h"
+#include "ir/error.h"
+#include "onnx_schema/onnx.pb.h"
+
+namespace anydim::frontends {
+
+Node::Node(FunctionBuilder& builder, ExternalData& external, onnx::NodeProto& proto, std::string name, int opset,
+           std::vector<ir::ValueId> operands)
+    : builder_(builder),
+      external_(external),
+      proto_(proto),
+      name_(std::move(name)),
+      opset_(opset),
+      operands_(std::move(operands)),
+      results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
+
+std::string Node::description() const { return fmt::format("node {} ({})", quoted_name(name_), proto_.op_type()); }
+
+void Node::malformed(std::string_view reason) const {
+  throw Error(ErrorKind::Malformed, fmt::format("{} {}", description(), reason));
+}
+
+void Node::unsupported(std::string_view reason) const {
+  throw Error(ErrorKind::Unsupported, fmt::format("{} {}", description(), reason));
+}
+
+bool Node::has_operand(std::size_t index) const { return optional_operand(index) != ir::no_value; }
+
+ir::ValueId Node::optional_operand(std::size_t index) const {
+  return index < operands_.size() ? operands_[index] : ir::no_value;
+}
+
+ir::ValueId Node::operand(std::size_t index) const {
+  const ir::ValueId value = optional_operand(index);
+  if (value == ir::no_value) malformed(fmt::format("leaves out input {}, which it needs", index));
+  return value;
+}
+
+ir::ValueId Node::index_operand(std::size_t index) {
+  const ir::ValueId value = operand(index);
+  if (!ir::is_integer(dtype(value))) {
+    malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype(value))));
+  }
+  return cast(value, ir::DType::I64);
+}
+
+ir::ValueId Node::optional_index_operand(std::size_t index) {
+  return has_operand(index) ? index_operand(index) : ir::no_value;
+}
+
+std::vector<ir::ValueId> Node::operands() const {
+  std::vector<ir::ValueId> all;
+  for (std::size_t i = 0; i < operands_.size(); ++i) all.push_back(operand(i));
+  return all;
+}
+
+std::optional<ir::Tensor> Node::constant_operand(std::size_t index) const {
+  const ir::ValueId value = optional_operand(index);
+  const ir::Tensor* tensor = value == ir::no_value ? nullptr : builder_.constant(value);
+  return tensor == nullptr ? std::nullopt : std::optional(*tensor);
+}
+
+void Node::check_same_dtypes() const {
+  for (const ir::ValueId value : operands_) {
+    if (value == ir::no_value || dtype(value) == dtype()) continue;
+    malformed(fmt::format("takes inputs of one element type, got {} and {}", ir::name_of(dtype()), ir::name_of(dtype(value))));
+  }
+}
+
+std::string Node::stem() const {
+  for (const std::string& output : proto_.output()) {
+    if (!output.empty()) return output;
+  }
+  return name_;
+}
+
+ir::ValueId Node::emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
+  return emit_many(op, std::move(operands), std::move(attributes), 1).front();
+}
+
+std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes,
+                                         std::size_t results) {
+  while (!operands.empty() && operands.back() == ir::no_value) operands.pop_back();
+  ir::Binding binding;
+  binding.op = op;
+  binding.operands = std::move(operands);
+  binding.attributes = std::move(attributes);
+  binding.source = name_;
+  const ir::DType dtype = result_dtype(binding, builder_);
+  for (std::size_t i = 0; i < results; ++i) binding.results.push_back(builder_.add_intermediate(stem(), dtype));
+  std::vector<ir::ValueId> ids = binding.results;
+  builder_.add_binding(std::move(binding));
+  return ids;
+}
+
+ir::ValueId Node::constant(ir::Tensor value) { return emit(ir::Op::constant, {}, {{"value", std::move(value)}}); }
+
+ir::ValueId Node::scalar(ir::DType dtype, double value) {
+  ir::Tensor tensor(dtype, {});
+  if (ir::is_float(dtype)) tensor.set_real(0, value);
+  else tensor.set_integer(0, static_cast<std::int64_t>(value));
+  return constant(std::move(tensor));
+}
+
+ir::ValueId Node::index_vector(std::vector<std::int64_t> elements) {
+  const auto count = static_cast<std::int64_t>(elements.size());
+  return constant(ir::Tensor::of(ir::DType::I64, {count}, elements));
+}
+
+ir::ValueId Node::cast(ir::ValueId value, ir::DType dtype) {
+  return builder_.dtype(value) == dtype ? value : emit(ir::Op::cast, {value}, {{"to", dtype}});
+}
+
+std::size_t Node::output_count() const { return results_.size(); }
+
+bool Node::wants_output(std::size_t index) const {
+  return index < results_.size() && !proto_.output(static_cast<int>(index)).empty();
+}
+
+void Node::output(std::size_t index, ir::ValueId value) {
+  if (wants_output(index)) results_[index] = value;
+}
+
+}  // namespace anydim::frontends

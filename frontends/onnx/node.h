@@ -1,0 +1,92 @@
+// One node of the model while it is imported: its operands and attributes, checked, and the bindings it becomes.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontends/external_data.h"
+#include "frontends/onnx/function_builder.h"
+#include "ir/module.h"
+
+namespace onnx {
+class AttributeProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace anydim::frontends {
+
+class Node {
+ public:
+  // `name` is the node's, or what stands for it; `operands` has `no_value` where an optional input is left out.
+  Node(FunctionBuilder& builder, ExternalData& external, onnx::NodeProto& proto, std::string name, int opset,
+       std::vector<ir::ValueId> operands);
+
+  int opset() const { return opset_; }
+  std::string description() const;                               // "node 'x' (Op)"
+  [[noreturn]] void malformed(std::string_view reason) const;    // "node 'x' (Op) REASON"
+  [[noreturn]] void unsupported(std::string_view reason) const;
+
+  // Operands
+  std::size_t operand_count() const { return operands_.size(); }
+  bool has_operand(std::size_t index) const;
+  ir::ValueId operand(std::size_t index) const;                  // Malformed where it is left out
+  ir::ValueId optional_operand(std::size_t index) const;         // no_value where it is left out
+  ir::ValueId index_operand(std::size_t index);                  // an integer tensor, as i64
+  ir::ValueId optional_index_operand(std::size_t index);
+  std::vector<ir::ValueId> operands() const;                     // all; Malformed where one is left out
+  ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
+  ir::DType dtype() const { return dtype(operand(0)); }
+  std::optional<ir::Tensor> constant_operand(std::size_t index) const;  // where it is an initialiser or a Constant
+  void check_same_dtypes() const;                                // of all operands; Malformed where they differ
+
+  // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be asked for more than once;
+  // one that nobody asks for is refused at the end, as its meaning would be lost.
+  bool has_attribute(std::string_view name) const;
+  int attribute_count() const;
+  std::int64_t integer(std::string_view name, std::int64_t fallback);
+  std::int64_t integer(std::string_view name);
+  bool flag(std::string_view name, bool fallback);               // an integer that must be 0 or 1
+  double real(std::string_view name, double fallback);
+  double real(std::string_view name);
+  std::string string(std::string_view name, std::string_view fallback);
+  std::vector<std::int64_t> integers(std::string_view name);
+  std::optional<std::vector<std::int64_t>> optional_integers(std::string_view name);
+  std::vector<double> reals(std::string_view name);
+  ir::Tensor tensor(std::string_view name);                      // moves the data out: once
+  void ignore_attribute(std::string_view name);                  // one that has no meaning here
+  void check_attributes_used() const;
+
+  // Bindings
+  ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
+  std::vector<ir::ValueId> emit_many(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, std::size_t results);
+  ir::ValueId constant(ir::Tensor value);
+  ir::ValueId scalar(ir::DType dtype, double value);             // rank 0
+  ir::ValueId index_vector(std::vector<std::int64_t> elements);  // rank 1, i64
+  ir::ValueId cast(ir::ValueId value, ir::DType dtype);          // the value itself where it has the type
+
+  // Outputs
+  std::size_t output_count() const;
+  bool wants_output(std::size_t index) const;
+  void output(std::size_t index, ir::ValueId value);
+  const std::vector<ir::ValueId>& results() const { return results_; }  // no_value where none was given
+
+ private:
+  const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
+  std::string stem() const;
+
+  FunctionBuilder& builder_;
+  ExternalData& external_;
+  onnx::NodeProto& proto_;
+  std::string name_;
+  int opset_;
+  std::vector<ir::ValueId> operands_;
+  std::vector<ir::ValueId> results_;
+  std::set<std::string, std::less<>> used_attributes_;
+};
+
+}  // namespace anydim::frontends

@@ -1,0 +1,51 @@
+#include "frontends/onnx/operators.h"
+
+#include <algorithm>
+
+#include "frontends/onnx/importers.h"
+
+namespace anydim::frontends {
+
+namespace {
+
+constexpr Operator table[] = {
+#define ANYDIM_ONNX_OP(name, first, last, fewest_inputs, most_inputs, most_outputs, elements, importer) \
+  {#name, first, last, fewest_inputs, most_inputs, most_outputs, Elements::elements, importer},
+#include "frontends/onnx_ops.def"
+#undef ANYDIM_ONNX_OP
+};
+
+}  // namespace
+
+std::span<const Operator> all_operators() { return table; }
+
+const Operator* find_operator(std::string_view name, int opset) {
+  const auto* found = std::find_if(std::begin(table), std::end(table), [&](const Operator& row) {
+    return row.name == name && row.first_opset <= opset && opset <= row.last_opset;
+  });
+  return found == std::end(table) ? nullptr : found;
+}
+
+bool contains(Elements elements, ir::DType dtype) {
+  switch (elements) {
+    case Elements::Any: return true;
+    case Elements::Number: return dtype != ir::DType::Bool;
+    case Elements::Real: return ir::is_float(dtype);
+    case Elements::Integer: return ir::is_integer(dtype);
+    case Elements::Boolean: return dtype == ir::DType::Bool;
+  }
+  return false;
+}
+
+std::string_view name_of(Elements elements) {
+  switch (elements) {
+    case Elements::Any: return "any elements";
+    case Elements::Number: return "numbers";
+    case Elements::Real: return "real numbers";
+    case Elements::Integer: return "integers";
+    case Elements::Boolean: return "booleans";
+  }
+  return "";
+}
+
+}  // namespace anydim::frontends

@@ -1,0 +1,25 @@
+// Names of dims in a model to symbols of a function.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "ir/dim.h"
+#include "ir/symbols.h"
+
+namespace anydim::frontends {
+
+class SymbolNames {
+ public:
+  explicit SymbolNames(ir::SymbolTable& table) : table_(table) {}
+  // The symbol for the model's dim name `raw`, the same for every occurrence and different for different names.
+  ir::Dim named(const std::string& raw);
+  // An opaque symbol for the nameless dim `axis` of the input `input`.
+  ir::Dim nameless(const std::string& input, std::size_t axis);
+
+ private:
+  ir::SymbolTable& table_;
+  std::unordered_map<std::string, std::string> symbols_;  // the model's names to ours
+};
+
+}  // namespace anydim::frontends
