@@ -44,8 +44,7 @@ void check_name(const std::string& tensor_name, const std::string& file) {
   }
 }
 
-FileDescriptor open_data_file(const std::string& tensor_name, const std::string& file,
-                              const std::filesystem::path& folder) {
+FileDescriptor open_data_file(const std::string& tensor_name, const std::string& file, const std::filesystem::path& folder) {
   const std::filesystem::path base = folder.empty() ? "." : folder;
   const FileDescriptor directory(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open()) {
@@ -55,8 +54,7 @@ FileDescriptor open_data_file(const std::string& tensor_name, const std::string&
   if (!descriptor.is_open()) {
     if (errno == EXDEV) refuse(tensor_name, file, ", a link that leaves the model's folder");
     if (errno == ENOENT) {
-      refuse(tensor_name, file,
-             fmt::format(", which is missing: expected it at '{}', beside the model", (base / file).string()));
+      refuse(tensor_name, file, fmt::format(", which is missing: expected it at '{}', beside the model", (base / file).string()));
     }
     refuse(tensor_name, file, fmt::format(", which cannot be opened: {}", std::strerror(errno)));
   }
@@ -75,8 +73,7 @@ FileDescriptor open_data_file(const std::string& tensor_name, const std::string&
 
 }  // namespace
 
-const std::shared_ptr<const FileMapping>& ExternalData::mapping(const std::string& tensor_name,
-                                                                const std::string& file) {
+const std::shared_ptr<const FileMapping>& ExternalData::mapping(const std::string& tensor_name, const std::string& file) {
   auto found = mappings_.find(file);
   if (found != mappings_.end()) return found->second;
   check_name(tensor_name, file);
@@ -97,8 +94,7 @@ ir::Tensor ExternalData::load(const std::string& tensor_name, ir::DType dtype, s
   const auto& file = mapping(tensor_name, location.file);
   const auto size = static_cast<std::int64_t>(file->bytes().size());
   if (location.offset > size || length > size - location.offset) {
-    refuse(tensor_name, location.file,
-           fmt::format(", {} bytes from offset {}, but the file ends at {}", length, location.offset, size));
+    refuse(tensor_name, location.file, fmt::format(", {} bytes from offset {}, but the file ends at {}", length, location.offset, size));
   }
   const auto bytes = file->bytes().subspan(static_cast<std::size_t>(location.offset), static_cast<std::size_t>(length));
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % ir::size_of(dtype) != 0) {

@@ -31,8 +31,7 @@ class ExternalData {
   // offset and length. Throws Error{Malformed} naming tensor and file: a missing file; an absolute path, `..`, a link that leaves the
   // folder, a hard link or anything but a regular file; an offset or length that is negative, past the file's end or not what
   // the dims need.
-  ir::Tensor load(const std::string& tensor_name, ir::DType dtype, std::vector<std::int64_t> dims,
-                  const ExternalLocation& location);
+  ir::Tensor load(const std::string& tensor_name, ir::DType dtype, std::vector<std::int64_t> dims, const ExternalLocation& location);
 
  private:
   const std::shared_ptr<const FileMapping>& mapping(const std::string& tensor_name, const std::string& file);

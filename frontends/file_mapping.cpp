@@ -37,8 +37,7 @@ FileMapping::FileMapping(const FileDescriptor& descriptor, const std::filesystem
   if (size == 0) return;  // an empty mapping is refused by the kernel
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.number(), 0);
   if (memory == MAP_FAILED) {
-    throw Error(ErrorKind::Malformed,
-                fmt::format("cannot map '{}' into memory: {}", file.string(), std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, fmt::format("cannot map '{}' into memory: {}", file.string(), std::strerror(errno)));
   }
   bytes_ = {static_cast<const std::byte*>(memory), size};
 }

@@ -40,8 +40,7 @@ FileDescriptor open_without_links(const FileDescriptor& folder, const std::strin
     const std::size_t slash = rest.find('/');
     const std::string component(rest.substr(0, slash));
     const bool last = slash == std::string_view::npos;
-    FileDescriptor next(::openat(base, component.empty() ? "." : component.c_str(),
-                                 file_flags | O_NOFOLLOW | (last ? 0 : O_DIRECTORY)));
+    FileDescriptor next(::openat(base, component.empty() ? "." : component.c_str(), file_flags | O_NOFOLLOW | (last ? 0 : O_DIRECTORY)));
     if (last || !next.is_open()) return next;
     holder = std::move(next);
     base = holder.number();

@@ -12,8 +12,10 @@ std::string quoted_name(std::string_view name) {
   std::string text = "'";
   for (const char c : name.substr(0, longest)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) text += fmt::format("\\x{:02x}", byte);
-    else text += c;
+    if (byte < 0x20 || byte == 0x7f)
+      text += fmt::format("\\x{:02x}", byte);
+    else
+      text += c;
   }
   if (name.size() > longest) text += "...";
   return text + "'";
@@ -38,8 +40,8 @@ std::int64_t tensor_bytes(std::string_view tensor_name, ir::DType dtype, const s
   auto bytes = static_cast<std::int64_t>(ir::size_of(dtype));
   for (const std::int64_t dim : dims) {
     if (__builtin_mul_overflow(bytes, dim, &bytes)) {
-      throw Error(ErrorKind::Malformed, fmt::format("tensor {} has the dims {}, whose size overflows 64 bits",
-                                                    quoted_name(tensor_name), dims_text(dims)));
+      throw Error(ErrorKind::Malformed,
+                  fmt::format("tensor {} has the dims {}, whose size overflows 64 bits", quoted_name(tensor_name), dims_text(dims)));
     }
   }
   return bytes;

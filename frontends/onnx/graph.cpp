@@ -35,14 +35,13 @@ std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
 class GraphImporter {
  public:
   GraphImporter(onnx::GraphProto& graph, int opset, ExternalData& external)
-      : graph_(graph), opset_(opset), external_(external), builder_("main", names_in(graph)),
-        symbols_(builder_.function().symbols) {}
+      : graph_(graph), opset_(opset), external_(external), builder_("main", names_in(graph)), symbols_(builder_.function().symbols) {}
 
   ir::Function run() {
     refuse_unsupported(graph_, opset_);
     if (graph_.sparse_initializer_size() > 0) {
-      throw Error(ErrorKind::Unsupported, fmt::format("the model has {} sparse initialiser(s); Anydim supports only dense ones",
-                                                      graph_.sparse_initializer_size()));
+      throw Error(ErrorKind::Unsupported,
+                  fmt::format("the model has {} sparse initialiser(s); Anydim supports only dense ones", graph_.sparse_initializer_size()));
     }
     for (const auto& tensor : graph_.initializer()) initialised_.insert(tensor.name());
     for (const auto& input : graph_.input()) import_input(input);
@@ -70,11 +69,15 @@ class GraphImporter {
     if (!declared.has_shape()) throw Error(ErrorKind::Unsupported, what + " has no rank; Anydim needs the rank of every input");
     for (const auto& dim : declared.shape().dim()) {
       if (dim.has_dim_value() && dim.dim_value() < 0) {
-        throw Error(ErrorKind::Malformed, fmt::format("{} has the dim {} at axis {}; a dim cannot be negative", what, dim.dim_value(), type.dims.size()));
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("{} has the dim {} at axis {}; a dim cannot be negative", what, dim.dim_value(), type.dims.size()));
       }
-      if (dim.has_dim_value()) type.dims.emplace_back(dim.dim_value());
-      else if (!dim.dim_param().empty()) type.dims.push_back(symbols_.named(dim.dim_param()));
-      else type.dims.push_back(symbols_.nameless(input.name(), type.dims.size()));
+      if (dim.has_dim_value())
+        type.dims.emplace_back(dim.dim_value());
+      else if (!dim.dim_param().empty())
+        type.dims.push_back(symbols_.named(dim.dim_param()));
+      else
+        type.dims.push_back(symbols_.nameless(input.name(), type.dims.size()));
     }
     return type;
   }
@@ -125,7 +128,8 @@ class GraphImporter {
     const std::string name = node_name(proto, index);
     const Operator* row = find_operator(proto.op_type(), opset_);
     internal_check(row != nullptr, "unsupported operators were refused before");
-    Node node(builder_, external_, proto, name, opset_, operands_of(proto, fmt::format("node {} ({})", quoted_name(name), proto.op_type())));
+    Node node(builder_, external_, proto, name, opset_,
+              operands_of(proto, fmt::format("node {} ({})", quoted_name(name), proto.op_type())));
     check_form(node, proto, *row);
     const std::size_t first_new = builder_.function().values.size();
     row->import(node);
@@ -179,10 +183,11 @@ class GraphImporter {
 
   void check_output_type(const onnx::ValueInfoProto& output, ir::ValueId value) {
     if (!output.type().has_tensor_type() || output.type().tensor_type().elem_type() == 0) return;
-    const ir::DType declared = dtype_numbered(output.type().tensor_type().elem_type(), fmt::format("output {}", quoted_name(output.name())));
+    const ir::DType declared =
+        dtype_numbered(output.type().tensor_type().elem_type(), fmt::format("output {}", quoted_name(output.name())));
     if (declared == builder_.dtype(value)) return;
-    throw Error(ErrorKind::Malformed, fmt::format("the graph declares its output {} as {}, but it is computed as {}", quoted_name(output.name()),
-                                                  ir::name_of(declared), ir::name_of(builder_.dtype(value))));
+    throw Error(ErrorKind::Malformed, fmt::format("the graph declares its output {} as {}, but it is computed as {}",
+                                                  quoted_name(output.name()), ir::name_of(declared), ir::name_of(builder_.dtype(value))));
   }
 
   onnx::GraphProto& graph_;

@@ -8,8 +8,8 @@
 namespace anydim::frontends {
 
 // importers_elementwise.cpp
-void import_elementwise(Node& node, ir::Op op);    // operands of one element type
-void import_fold(Node& node, ir::Op op);           // op over all operands from left to right
+void import_elementwise(Node& node, ir::Op op);  // operands of one element type
+void import_fold(Node& node, ir::Op op);  // op over all operands from left to right
 void import_cast(Node& node);
 void import_cast_like(Node& node);
 void import_clip(Node& node);
@@ -64,7 +64,7 @@ void import_unsqueeze(Node& node);
 void import_unsqueeze_attribute(Node& node);
 
 // importers_reductions.cpp
-void import_reduce(Node& node, ir::Op op);         // a static reduction, or its dynamic twin where axes are a tensor
+void import_reduce(Node& node, ir::Op op);  // a static reduction, or its dynamic twin where axes are a tensor
 void import_reduce_l1(Node& node);
 void import_reduce_l2(Node& node);
 void import_reduce_log_sum(Node& node);
@@ -79,10 +79,25 @@ void import_matmul(Node& node);
 void import_softmax(Node& node, ir::Op op);
 
 // Rows of the table that share an importer.
-template <ir::Op op> void import_elementwise(Node& node) { import_elementwise(node, op); }
-template <ir::Op op> void import_fold(Node& node) { import_fold(node, op); }
-template <ir::Op op> void import_reduce(Node& node) { import_reduce(node, op); }
-template <ir::Op op> void import_softmax(Node& node) { import_softmax(node, op); }
-template <ir::Op op> void import_flattened_softmax(Node& node) { import_flattened_softmax(node, op); }
+template <ir::Op op>
+void import_elementwise(Node& node) {
+  import_elementwise(node, op);
+}
+template <ir::Op op>
+void import_fold(Node& node) {
+  import_fold(node, op);
+}
+template <ir::Op op>
+void import_reduce(Node& node) {
+  import_reduce(node, op);
+}
+template <ir::Op op>
+void import_softmax(Node& node) {
+  import_softmax(node, op);
+}
+template <ir::Op op>
+void import_flattened_softmax(Node& node) {
+  import_flattened_softmax(node, op);
+}
 
 }  // namespace anydim::frontends

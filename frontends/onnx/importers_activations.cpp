@@ -68,9 +68,7 @@ void import_hard_sigmoid(Node& node) {
   node.output(0, hard_sigmoid(node, alpha, node.real("beta", 0.5)));
 }
 
-void import_hard_swish(Node& node) {
-  node.output(0, node.emit(Op::mul, {node.operand(0), hard_sigmoid(node, 1.0 / 6.0, 0.5)}));
-}
+void import_hard_swish(Node& node) { node.output(0, node.emit(Op::mul, {node.operand(0), hard_sigmoid(node, 1.0 / 6.0, 0.5)})); }
 
 void import_leaky_relu(Node& node) {
   const ValueId x = node.operand(0);
@@ -78,9 +76,7 @@ void import_leaky_relu(Node& node) {
   node.output(0, negative_side(node, x, node.emit(Op::mul, {x, slope})));
 }
 
-void import_mish(Node& node) {
-  node.output(0, node.emit(Op::mul, {node.operand(0), node.emit(Op::tanh, {softplus(node)})}));
-}
+void import_mish(Node& node) { node.output(0, node.emit(Op::mul, {node.operand(0), node.emit(Op::tanh, {softplus(node)})})); }
 
 void import_prelu(Node& node) {
   node.check_same_dtypes();

@@ -31,13 +31,9 @@ void import_concat(Node& node) {
   node.output(0, node.emit(Op::concat, node.operands(), {{"axis", node.integer("axis")}}));
 }
 
-void import_expand(Node& node) {
-  node.output(0, node.emit(Op::dyn_broadcast_to, {node.operand(0), node.index_operand(1)}));
-}
+void import_expand(Node& node) { node.output(0, node.emit(Op::dyn_broadcast_to, {node.operand(0), node.index_operand(1)})); }
 
-void import_flatten(Node& node) {
-  node.output(0, node.emit(Op::flatten, {node.operand(0)}, {{"axis", node.integer("axis", 1)}}));
-}
+void import_flatten(Node& node) { node.output(0, node.emit(Op::flatten, {node.operand(0)}, {{"axis", node.integer("axis", 1)}})); }
 
 void import_gather(Node& node) { emit_gather(node, Op::gather, "axis"); }
 void import_gather_elements(Node& node) { emit_gather(node, Op::gather_elements, "axis"); }
@@ -53,14 +49,13 @@ void import_gather_nd(Node& node) {
 
 void import_reshape(Node& node) {
   const bool zero_is_zero = node.opset() >= 14 && node.flag("allowzero", false);
-  node.output(0, node.emit(Op::dyn_reshape, {node.operand(0), node.index_operand(1)},
-                           {{"zero_copies", std::int64_t{zero_is_zero ? 0 : 1}}}));
+  node.output(0,
+              node.emit(Op::dyn_reshape, {node.operand(0), node.index_operand(1)}, {{"zero_copies", std::int64_t{zero_is_zero ? 0 : 1}}}));
 }
 
 void import_slice(Node& node) {
-  node.output(0, node.emit(Op::dyn_strided_slice,
-                           {node.operand(0), node.index_operand(1), node.index_operand(2),
-                            node.optional_index_operand(3), node.optional_index_operand(4)}));
+  node.output(0, node.emit(Op::dyn_strided_slice, {node.operand(0), node.index_operand(1), node.index_operand(2),
+                                                   node.optional_index_operand(3), node.optional_index_operand(4)}));
 }
 
 void import_slice_attributes(Node& node) {
@@ -79,8 +74,10 @@ void import_split(Node& node) {
   } else if (node.opset() >= 18 && !node.has_operand(1)) {
     node.malformed("has neither the input 'split' nor the attribute 'num_outputs'; expected one");
   }
-  if (node.has_operand(1)) output_parts(node, Op::dyn_split, {node.operand(0), node.index_operand(1)}, {{"axis", axis}});
-  else output_parts(node, Op::split, {node.operand(0)}, {{"axis", axis}});
+  if (node.has_operand(1))
+    output_parts(node, Op::dyn_split, {node.operand(0), node.index_operand(1)}, {{"axis", axis}});
+  else
+    output_parts(node, Op::split, {node.operand(0)}, {{"axis", axis}});
 }
 
 void import_split_attribute(Node& node) {
@@ -95,8 +92,10 @@ void import_split_attribute(Node& node) {
 }
 
 void import_squeeze(Node& node) {
-  if (node.has_operand(1)) node.output(0, node.emit(Op::dyn_squeeze, {node.operand(0), node.index_operand(1)}));
-  else node.output(0, node.emit(Op::squeeze, {node.operand(0)}));
+  if (node.has_operand(1))
+    node.output(0, node.emit(Op::dyn_squeeze, {node.operand(0), node.index_operand(1)}));
+  else
+    node.output(0, node.emit(Op::squeeze, {node.operand(0)}));
 }
 
 void import_squeeze_attribute(Node& node) {
@@ -122,9 +121,7 @@ void import_trilu(Node& node) {
   }
 }
 
-void import_unsqueeze(Node& node) {
-  node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), node.index_operand(1)}));
-}
+void import_unsqueeze(Node& node) { node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), node.index_operand(1)})); }
 
 void import_unsqueeze_attribute(Node& node) {
   node.output(0, node.emit(Op::expand_dims, {node.operand(0)}, {{"axes", node.integers("axes")}}));

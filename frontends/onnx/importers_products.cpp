@@ -23,9 +23,7 @@ ValueId scaled(Node& node, ValueId x, std::string_view attribute, double factor)
   return node.emit(Op::mul, {x, node.scalar(node.dtype(x), factor)});
 }
 
-ValueId transposed(Node& node, ValueId x) {
-  return node.emit(Op::transpose, {x}, {{"perm", std::vector<std::int64_t>{1, 0}}});
-}
+ValueId transposed(Node& node, ValueId x) { return node.emit(Op::transpose, {x}, {{"perm", std::vector<std::int64_t>{1, 0}}}); }
 
 // The dims from `axis` on, as a tensor: the rank is known only to inference.
 ValueId axes_from(Node& node, ValueId x, std::int64_t axis) {
@@ -75,9 +73,7 @@ void import_gemm(Node& node) {
   node.output(0, node.emit(Op::add, {product, scaled(node, node.operand(2), "beta", beta)}));
 }
 
-void import_softmax(Node& node, Op op) {
-  node.output(0, node.emit(op, {node.operand(0)}, {{"axis", node.integer("axis", -1)}}));
-}
+void import_softmax(Node& node, Op op) { node.output(0, node.emit(op, {node.operand(0)}, {{"axis", node.integer("axis", -1)}})); }
 
 void import_flattened_softmax(Node& node, Op op) {
   const ValueId x = node.operand(0);
@@ -98,8 +94,8 @@ void import_layer_normalization(Node& node) {
   if (axis < -64 || axis > 64) node.malformed(fmt::format("has axis = {}; no tensor has that many dims", axis));
   const std::int64_t stash_type = node.integer("stash_type", 1);
   if (stash_type != 1) node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
-  node.output(0, node.emit(Op::layer_norm, {node.operand(0), node.operand(1), node.optional_operand(2)},
-                           {{"axis", axis}, {"epsilon", epsilon}}));
+  node.output(
+      0, node.emit(Op::layer_norm, {node.operand(0), node.operand(1), node.optional_operand(2)}, {{"axis", axis}, {"epsilon", epsilon}}));
   const bool wide = node.dtype() == DType::F64;
   if (node.wants_output(1) || node.wants_output(2)) output_moments(node, axis, epsilon, wide ? DType::F64 : DType::F32);
 }

@@ -15,7 +15,7 @@ struct Reduction {
   std::optional<std::vector<std::int64_t>> axes;  // from the attribute
   ValueId axes_input = ir::no_value;
   bool keepdims = true;
-  bool empty_keeps = false;                       // no axes reduce nothing rather than everything
+  bool empty_keeps = false;  // no axes reduce nothing rather than everything
 };
 
 // From this opset on axes are an input.
@@ -48,9 +48,7 @@ ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction, bool ke
   return node.emit(op, {x}, std::move(attributes));
 }
 
-ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction) {
-  return reduce(node, op, x, reduction, reduction.keepdims);
-}
+ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction) { return reduce(node, op, x, reduction, reduction.keepdims); }
 
 // Roots and logarithms of integers are taken in f64; the result goes back to the input's element type, as ONNX has it.
 DType real_dtype(const Node& node) { return ir::is_float(node.dtype()) ? node.dtype() : DType::F64; }

@@ -64,8 +64,10 @@ void import_constant_of_shape(Node& node) {
 }
 
 void import_dropout(Node& node) {
-  if (node.opset() >= 12) node.ignore_attribute("seed");
-  else node.ignore_attribute("ratio");
+  if (node.opset() >= 12)
+    node.ignore_attribute("seed");
+  else
+    node.ignore_attribute("ratio");
   if (node.opset() < 12 && node.operand_count() > 1) node.malformed("takes 1 input before opset 12");
   check_inference(node);
   const ValueId x = node.operand(0);
@@ -95,8 +97,6 @@ void import_shape(Node& node) {
   node.output(0, node.emit(Op::strided_slice, {shape}, {{"starts", one(start)}, {"ends", one(end)}, {"axes", one(0)}}));
 }
 
-void import_size(Node& node) {
-  node.output(0, node.emit(Op::reduce_prod, {node.emit(Op::shape_of, {node.operand(0)})}));
-}
+void import_size(Node& node) { node.output(0, node.emit(Op::reduce_prod, {node.emit(Op::shape_of, {node.operand(0)})})); }
 
 }  // namespace anydim::frontends

@@ -24,19 +24,13 @@ Node::Node(FunctionBuilder& builder, ExternalData& external, onnx::NodeProto& pr
 
 std::string Node::description() const { return fmt::format("node {} ({})", quoted_name(name_), proto_.op_type()); }
 
-void Node::malformed(std::string_view reason) const {
-  throw Error(ErrorKind::Malformed, fmt::format("{} {}", description(), reason));
-}
+void Node::malformed(std::string_view reason) const { throw Error(ErrorKind::Malformed, fmt::format("{} {}", description(), reason)); }
 
-void Node::unsupported(std::string_view reason) const {
-  throw Error(ErrorKind::Unsupported, fmt::format("{} {}", description(), reason));
-}
+void Node::unsupported(std::string_view reason) const { throw Error(ErrorKind::Unsupported, fmt::format("{} {}", description(), reason)); }
 
 bool Node::has_operand(std::size_t index) const { return optional_operand(index) != ir::no_value; }
 
-ir::ValueId Node::optional_operand(std::size_t index) const {
-  return index < operands_.size() ? operands_[index] : ir::no_value;
-}
+ir::ValueId Node::optional_operand(std::size_t index) const { return index < operands_.size() ? operands_[index] : ir::no_value; }
 
 ir::ValueId Node::operand(std::size_t index) const {
   const ir::ValueId value = optional_operand(index);
@@ -52,9 +46,7 @@ ir::ValueId Node::index_operand(std::size_t index) {
   return cast(value, ir::DType::I64);
 }
 
-ir::ValueId Node::optional_index_operand(std::size_t index) {
-  return has_operand(index) ? index_operand(index) : ir::no_value;
-}
+ir::ValueId Node::optional_index_operand(std::size_t index) { return has_operand(index) ? index_operand(index) : ir::no_value; }
 
 std::vector<ir::ValueId> Node::operands() const {
   std::vector<ir::ValueId> all;
@@ -86,8 +78,7 @@ ir::ValueId Node::emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attribu
   return emit_many(op, std::move(operands), std::move(attributes), 1).front();
 }
 
-std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes,
-                                         std::size_t results) {
+std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, std::size_t results) {
   while (!operands.empty() && operands.back() == ir::no_value) operands.pop_back();
   ir::Binding binding;
   binding.op = op;
@@ -105,8 +96,10 @@ ir::ValueId Node::constant(ir::Tensor value) { return emit(ir::Op::constant, {},
 
 ir::ValueId Node::scalar(ir::DType dtype, double value) {
   ir::Tensor tensor(dtype, {});
-  if (ir::is_float(dtype)) tensor.set_real(0, value);
-  else tensor.set_integer(0, static_cast<std::int64_t>(value));
+  if (ir::is_float(dtype))
+    tensor.set_real(0, value);
+  else
+    tensor.set_integer(0, static_cast<std::int64_t>(value));
   return constant(std::move(tensor));
 }
 
@@ -121,9 +114,7 @@ ir::ValueId Node::cast(ir::ValueId value, ir::DType dtype) {
 
 std::size_t Node::output_count() const { return results_.size(); }
 
-bool Node::wants_output(std::size_t index) const {
-  return index < results_.size() && !proto_.output(static_cast<int>(index)).empty();
-}
+bool Node::wants_output(std::size_t index) const { return index < results_.size() && !proto_.output(static_cast<int>(index)).empty(); }
 
 void Node::output(std::size_t index, ir::ValueId value) {
   if (wants_output(index)) results_[index] = value;

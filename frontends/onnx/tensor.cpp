@@ -28,17 +28,33 @@ struct ElementType {
 
 // Indexed by ONNX's number. The later ones are not in the schema of every ONNX version, so they are written out here.
 constexpr std::array<ElementType, 24> element_types = {{
-    {"UNDEFINED", {}},          {"FLOAT", ir::DType::F32},  {"UINT8", ir::DType::U8},      {"INT8", ir::DType::I8},
-    {"UINT16", ir::DType::U16}, {"INT16", ir::DType::I16},  {"INT32", ir::DType::I32},     {"INT64", ir::DType::I64},
-    {"STRING", {}},             {"BOOL", ir::DType::Bool},  {"FLOAT16", ir::DType::F16},   {"DOUBLE", ir::DType::F64},
-    {"UINT32", ir::DType::U32}, {"UINT64", ir::DType::U64}, {"COMPLEX64", {}},             {"COMPLEX128", {}},
-    {"BFLOAT16", ir::DType::BF16}, {"FLOAT8E4M3FN", {}},    {"FLOAT8E4M3FNUZ", {}},        {"FLOAT8E5M2", {}},
-    {"FLOAT8E5M2FNUZ", {}},     {"UINT4", {}},              {"INT4", {}},                  {"FLOAT4E2M1", {}},
+    {"UNDEFINED", {}},
+    {"FLOAT", ir::DType::F32},
+    {"UINT8", ir::DType::U8},
+    {"INT8", ir::DType::I8},
+    {"UINT16", ir::DType::U16},
+    {"INT16", ir::DType::I16},
+    {"INT32", ir::DType::I32},
+    {"INT64", ir::DType::I64},
+    {"STRING", {}},
+    {"BOOL", ir::DType::Bool},
+    {"FLOAT16", ir::DType::F16},
+    {"DOUBLE", ir::DType::F64},
+    {"UINT32", ir::DType::U32},
+    {"UINT64", ir::DType::U64},
+    {"COMPLEX64", {}},
+    {"COMPLEX128", {}},
+    {"BFLOAT16", ir::DType::BF16},
+    {"FLOAT8E4M3FN", {}},
+    {"FLOAT8E4M3FNUZ", {}},
+    {"FLOAT8E5M2", {}},
+    {"FLOAT8E5M2FNUZ", {}},
+    {"UINT4", {}},
+    {"INT4", {}},
+    {"FLOAT4E2M1", {}},
 }};
 
-[[noreturn]] void malformed(const std::string& what, const std::string& reason) {
-  throw Error(ErrorKind::Malformed, what + reason);
-}
+[[noreturn]] void malformed(const std::string& what, const std::string& reason) { throw Error(ErrorKind::Malformed, what + reason); }
 
 std::string type_text(ir::DType dtype, const std::vector<std::int64_t>& dims) {
   return fmt::format("{} {}", ir::name_of(dtype), dims_text(dims));
@@ -50,8 +66,8 @@ void check_bools(const ir::Tensor& tensor, const std::string& what) {
   const auto bytes = tensor.bytes();
   const auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
   if (bad == bytes.end()) return;
-  malformed(what, fmt::format(" is bool, but element {} has the value {}: expected 0 or 1", bad - bytes.begin(),
-                              std::to_integer<int>(*bad)));
+  malformed(what,
+            fmt::format(" is bool, but element {} has the value {}: expected 0 or 1", bad - bytes.begin(), std::to_integer<int>(*bad)));
 }
 
 ir::Tensor take_raw(onnx::TensorProto& proto, ir::DType dtype, std::vector<std::int64_t> dims, std::int64_t needed,
@@ -98,8 +114,7 @@ void check_count(const Field& field, ir::DType dtype, const std::vector<std::int
   std::int64_t count = empty ? 0 : 1;
   for (const std::int64_t dim : dims) count *= dim;  // cannot overflow: tensor_bytes accepted the dims
   if (field.size() == count) return;
-  malformed(what, fmt::format(" is {}, which needs {} elements, but its {} has {}", type_text(dtype, dims), count, name,
-                              field.size()));
+  malformed(what, fmt::format(" is {}, which needs {} elements, but its {} has {}", type_text(dtype, dims), count, name, field.size()));
 }
 
 ir::Tensor take_typed(onnx::TensorProto& proto, ir::DType dtype, std::vector<std::int64_t> dims, const std::string& what) {
@@ -129,7 +144,8 @@ ir::Tensor take_typed(onnx::TensorProto& proto, ir::DType dtype, std::vector<std
     case DType::I8:
     case DType::U16:
     case DType::U8:
-    case DType::Bool: break;
+    case DType::Bool:
+      break;
   }
   const auto& field = proto.int32_data();
   check_count(field, dtype, dims, "int32_data", what);
@@ -150,7 +166,8 @@ ExternalLocation external_location(const onnx::TensorProto& proto, const std::st
   ExternalLocation location;
   std::set<std::string> seen;
   for (const auto& entry : proto.external_data()) {
-    if (!seen.insert(entry.key()).second) malformed(what, fmt::format(" gives the key {} of its external data twice", quoted_name(entry.key())));
+    if (!seen.insert(entry.key()).second)
+      malformed(what, fmt::format(" gives the key {} of its external data twice", quoted_name(entry.key())));
     if (entry.key() == "location") location.file = entry.value();
     if (entry.key() == "offset") location.offset = integer_entry(what, entry.key(), entry.value());
     if (entry.key() == "length") location.length = integer_entry(what, entry.key(), entry.value());
@@ -189,8 +206,8 @@ ir::Tensor take_tensor(onnx::TensorProto& proto, const std::string& what, Extern
     return tensor;
   }
   if (filled > 1) malformed(what, " has its data in more than one field; expected one");
-  ir::Tensor tensor = proto.has_raw_data() ? take_raw(proto, dtype, std::move(dims), needed, what)
-                                           : take_typed(proto, dtype, std::move(dims), what);
+  ir::Tensor tensor =
+      proto.has_raw_data() ? take_raw(proto, dtype, std::move(dims), needed, what) : take_typed(proto, dtype, std::move(dims), what);
   check_bools(tensor, what);
   return tensor;
 }

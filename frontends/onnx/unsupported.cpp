@@ -68,8 +68,8 @@ void refuse_unsupported(const onnx::GraphProto& graph, int opset) {
     const std::string count = use.nodes == 1 ? "1 node, " : fmt::format("{} nodes, first ", use.nodes);
     list += fmt::format("{}{} ({}{})", list.empty() ? "" : ", ", use.text, count, quoted_name(use.first));
   }
-  throw Error(ErrorKind::Unsupported, fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(),
-                                                  uses.size() == 1 ? "" : "s", list));
+  throw Error(ErrorKind::Unsupported,
+              fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(), uses.size() == 1 ? "" : "s", list));
 }
 
 void refuse_functions(const onnx::ModelProto& model) {
