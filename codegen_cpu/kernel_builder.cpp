@@ -31,7 +31,9 @@ void set_function_attributes(llvm::Function& function, const Target& target) {
 
 KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket)
     : target_(target),
+      region_(region),
       form_(form),
+      bucket_(bucket),
       symbols_(form.symbols),
       context_(std::make_unique<llvm::LLVMContext>()),
       machine_(make_machine(target)),
@@ -95,6 +97,16 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
       }
     }
   }
+}
+
+ir::Interval KernelBuilder::interval_of(const ir::Dim& dim) const {
+  ir::Interval interval = ir::bounds(dim, symbols_);
+  for (std::size_t i = 0; i < bucket_.intervals.size() && i < region_.keys.size(); ++i) {
+    if (!(region_.keys[i] == dim)) continue;
+    interval.low = std::max(interval.low, bucket_.intervals[i].low);
+    interval.high = std::min(interval.high, bucket_.intervals[i].high);
+  }
+  return interval;
 }
 
 llvm::AllocaInst* KernelBuilder::variable(llvm::Type* type, const std::string& name) {

@@ -26,7 +26,10 @@ class KernelBuilder {
   KernelBuilder(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket);
 
   const Target& target() const { return target_; }
+  const ir::Region& region() const { return region_; }
   const ir::LoopForm& form() const { return form_; }
+  // Values that `dim` takes within the bucket.
+  ir::Interval interval_of(const ir::Dim& dim) const;
   ir::SymbolTable& symbols() { return symbols_; }
   llvm::LLVMContext& context() { return *context_; }
   llvm::Module& module() { return *module_; }
@@ -90,7 +93,9 @@ class KernelBuilder {
   llvm::Function* report_function();
 
   Target target_;
+  const ir::Region& region_;
   const ir::LoopForm& form_;
+  ir::Bucket bucket_;
   ir::SymbolTable symbols_;
   std::unique_ptr<llvm::LLVMContext> context_;
   std::unique_ptr<llvm::TargetMachine> machine_;

@@ -1,0 +1,299 @@
+#include <algorithm>
+
+#include "codegen_cpu/emitters.h"
+#include "codegen_cpu/index_emitter.h"
+#include "codegen_cpu/matmul_operands.h"
+#include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/micro_kernel.h"
+#include "codegen_cpu/pack_emitter.h"
+#include "codegen_cpu/scratch_layout.h"
+#include "codegen_cpu/vector_loop.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+using llvm::Value;
+
+class MatmulEmitter {
+ public:
+  MatmulEmitter(KernelBuilder& kernel, const ir::MatmulForm& form, const ir::Schedule& schedule)
+      : kernel_(kernel), form_(form), schedule_(MatmulSchedule::from(schedule)), operands_(matmul_operands(kernel.region(), form, kernel.symbols())),
+        dtype_(form.accumulate), element_(kernel.value_type(form.accumulate)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(form.accumulate)))),
+        panel_(panel_columns(form.accumulate)) {
+    const std::int64_t group = std::max(schedule_.columns, panel_);
+    internal_check(schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_columns % group == 0,
+                   "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
+    internal_check(form.rows.empty() || schedule_.block_columns == 0, "a matmul with row stages computes whole rows in one task");
+  }
+
+  EmittedKernel run() {
+    Scope& root = kernel_.root();
+    row_count_ = emit_index(kernel_, root, form_.m.extent);
+    column_count_ = emit_index(kernel_, root, form_.n.extent);
+    depth_ = emit_index(kernel_, root, form_.k.extent);
+    row_blocks_ = emit_index(kernel_, root, schedule_.row_blocks(form_));
+    column_blocks_ = emit_index(kernel_, root, schedule_.column_blocks(form_));
+    plan_scratch(root);
+    plan_multiply();
+    kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1, [&](Scope& task, Value* number) { emit_task(task, number); });
+
+    Dim tasks = schedule_.row_blocks(form_) * schedule_.column_blocks(form_);
+    for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
+    return {.tasks = tasks, .scratch_bytes = scratch_.bytes()};
+  }
+
+ private:
+  std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
+  Dim block_rows() const { return schedule_.block_rows == 0 ? form_.m.extent : Dim(schedule_.block_rows); }
+  Dim block_columns() const { return schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns); }
+  Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
+
+  void plan_scratch(Scope& root) {
+    const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
+    tile_ = reserve(schedule_.rows * std::max(schedule_.columns, panel_) * element_bytes());
+    if (!operands_.left) {
+      left_panel_ = reserve(block_rows() * rounded(form_.k.extent) * element_bytes());
+      packed_left_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
+    }
+    if (!operands_.weight) {
+      right_panel_ = reserve(rounded(block_columns()) * form_.k.extent * element_bytes());
+      packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
+    }
+    auto& builder = kernel_.at(root);
+    for (Value* packed : {packed_left_, packed_right_}) {
+      if (packed) builder.CreateStore(kernel_.constant(-1), packed);
+    }
+    for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
+      const Dim row = rounded(form_.n.extent) * static_cast<std::int64_t>(ir::size_of(form_.scratch[slot]));
+      row_bytes_.push_back(emit_index(kernel_, root, row));
+      row_slots_.push_back(reserve(slot == 0 ? block_rows() * row : row));
+    }
+  }
+
+  bool whole_groups() const {
+    const auto columns = form_.n.extent.constant();
+    return columns && (*columns + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0;
+  }
+
+  void plan_multiply() {
+    MicroKernel micro{.element = element_, .fused_multiply_add = kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(), .lanes = lanes_, .rows = 0, .vectors = 0, .panel = panel_, .left_stride = {}, .panel_stride = {}, .right_stride = {}, .depth = {}};
+    micro.depth = form_.k.extent.constant();
+    micro.right_stride = panel_;
+    if (micro.depth) micro.panel_stride = *micro.depth * panel_;
+    if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
+    else if (micro.depth) micro.left_stride = rounded(form_.k.extent).constant();
+    std::vector<std::int64_t> widths{schedule_.columns};
+    if (!whole_groups() && schedule_.columns > panel_) widths.push_back(panel_);
+    const auto counts = schedule_.row_counts(kernel_.interval_of(form_.m.extent));
+    multiply_ = emit_multiply(kernel_.module(), kernel_.target(), micro, counts, widths);
+  }
+
+  void emit_task(Scope& task, Value* number) {
+    auto& builder = kernel_.at(task);
+    const bool columns_outer = schedule_.order == MatmulSchedule::Order::ColumnsOuter;
+    Value* inner_count = columns_outer ? row_blocks_ : column_blocks_;
+    Value* outer_count = columns_outer ? column_blocks_ : row_blocks_;
+    Value* inner = builder.CreateURem(number, inner_count);
+    Value* rest = builder.CreateUDiv(number, inner_count);
+    Value* outer = builder.CreateURem(rest, outer_count);
+    Value* point = builder.CreateUDiv(rest, outer_count);
+    Value* row_block = columns_outer ? inner : outer;
+    Value* column_block = columns_outer ? outer : inner;
+    Value* batch = point;
+    for (std::size_t i = form_.batch.size(); i-- > 0;) {
+      Value* extent = emit_index(kernel_, kernel_.root(), form_.batch[i].extent);
+      auto& inside = kernel_.at(task);
+      task.define(form_.batch[i].symbol, inside.CreateURem(batch, extent));
+      batch = inside.CreateUDiv(batch, extent);
+    }
+
+    auto& b = kernel_.at(task);
+    // Rows are shared out evenly: blocks differ by one row at most.
+    first_row_ = b.CreateUDiv(b.CreateMul(row_block, row_count_), row_blocks_, "first_row");
+    Value* end_row = b.CreateUDiv(b.CreateMul(b.CreateAdd(row_block, kernel_.constant(1)), row_count_), row_blocks_);
+    task_rows_ = b.CreateSub(end_row, first_row_, "task_rows");
+    first_column_ = kernel_.constant(0);
+    task_columns_ = column_count_;
+    if (schedule_.block_columns != 0) {
+      first_column_ = b.CreateMul(column_block, kernel_.constant(schedule_.block_columns), "first_column");
+      Value* remaining = b.CreateSub(column_count_, first_column_);
+      task_columns_ = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, remaining, kernel_.constant(schedule_.block_columns));
+    }
+
+    once_for(task, packed_left_, b.CreateAdd(b.CreateMul(point, row_blocks_), row_block), [&](Scope& scope) { pack_left(scope); });
+    auto& again = kernel_.at(task);
+    once_for(task, packed_right_, again.CreateAdd(again.CreateMul(point, column_blocks_), column_block), [&](Scope& scope) { pack_right(scope); });
+    emit_groups(task);
+    if (!form_.rows.empty()) emit_rows_of(task);
+  }
+
+  // Consecutive tasks of one call often share a packed block.
+  void once_for(Scope& task, llvm::AllocaInst* done, Value* key, const KernelBuilder::Body& pack) {
+    if (!done) return;
+    auto& builder = kernel_.at(task);
+    Value* fresh = builder.CreateICmpNE(builder.CreateLoad(key->getType(), done), key);
+    kernel_.guarded(task, fresh, [&](Scope& scope) {
+      kernel_.at(scope).CreateStore(key, done);
+      pack(scope);
+    });
+  }
+
+  void pack_left(Scope& scope) {
+    PackRows pack{.program = form_.left, .dtype = dtype_, .row = form_.m.symbol, .inner = form_.k, .first_row = first_row_, .rows = task_rows_, .to = left_panel_, .row_stride = rounded(form_.k.extent)};
+    emit_pack_rows(kernel_, scope, pack);
+  }
+
+  void pack_right(Scope& scope) {
+    PackPanels pack{.program = form_.right, .dtype = dtype_, .column = form_.n, .depth = form_.k, .first_column = first_column_, .columns = task_columns_, .to = right_panel_};
+    emit_pack_panels(kernel_, scope, pack);
+  }
+
+  // Column groups are `columns` wide while panels last, then one panel wide.
+  void emit_groups(Scope& task) {
+    auto& builder = kernel_.at(task);
+    Value* padded = builder.CreateAnd(builder.CreateAdd(task_columns_, kernel_.constant(panel_ - 1)), kernel_.constant(-panel_));
+    Value* wide = builder.CreateUDiv(padded, kernel_.constant(schedule_.columns));
+    Value* wide_columns = builder.CreateMul(wide, kernel_.constant(schedule_.columns));
+    const bool narrow = !whole_groups() && schedule_.columns > panel_;
+    Value* groups = wide;
+    if (narrow) groups = builder.CreateAdd(wide, builder.CreateUDiv(builder.CreateSub(padded, wide_columns), kernel_.constant(panel_)));
+
+    Value* blocks = builder.CreateUDiv(builder.CreateAdd(task_rows_, kernel_.constant(schedule_.rows - 1)), kernel_.constant(schedule_.rows));
+    Value* block_rows = builder.CreateUDiv(task_rows_, blocks);
+    Value* longer = builder.CreateURem(task_rows_, blocks);
+    ProgramEmitter program(kernel_, form_.epilogue, task);
+    kernel_.loop(task, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
+      auto& b = kernel_.at(group);
+      Group g;
+      g.width = kernel_.constant(schedule_.columns);
+      g.offset = b.CreateMul(index, g.width);
+      g.variant = kernel_.constant(0);
+      if (narrow) {
+        Value* is_wide = b.CreateICmpULT(index, wide);
+        Value* narrow_offset = b.CreateAdd(wide_columns, b.CreateMul(b.CreateSub(index, wide), kernel_.constant(panel_)));
+        g.offset = b.CreateSelect(is_wide, g.offset, narrow_offset);
+        g.width = b.CreateSelect(is_wide, g.width, kernel_.constant(panel_));
+        g.variant = b.CreateSelect(is_wide, kernel_.constant(0), kernel_.constant(1));
+      }
+      g.columns = g.width;
+      if (!whole_groups() || *form_.n.extent.constant() % panel_ != 0) {
+        g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width, b.CreateSub(task_columns_, g.offset));
+      }
+      g.right = right_pointer(group, g.offset);
+      kernel_.loop(group, kernel_.constant(0), blocks, 1, [&](Scope& block, Value* position) {
+        auto& inner = kernel_.at(block);
+        Value* one_more = inner.CreateZExt(inner.CreateICmpULT(position, longer), inner.getInt64Ty());
+        Value* rows = inner.CreateAdd(block_rows, one_more);
+        Value* before = inner.CreateAdd(inner.CreateMul(position, block_rows), inner.CreateBinaryIntrinsic(llvm::Intrinsic::umin, position, longer));
+        emit_block(block, program, g, before, rows);
+      });
+    });
+  }
+
+  struct Group {
+    Value *offset, *width, *columns, *variant, *right;   // offset from the task's first column; columns that exist of `width`
+  };
+
+  Value* right_pointer(Scope& group, Value* offset) {
+    Value* base = right_panel_;
+    Value* column = offset;
+    if (operands_.weight) {
+      const PackedWeight& weight = *operands_.weight;
+      base = kernel_.buffer(static_cast<std::size_t>(weight.buffer));
+      column = kernel_.at(group).CreateAdd(offset, first_column_);
+      Dim point = 0;
+      for (std::size_t i = 0; i < weight.batch.size(); ++i) point = point * weight.batch_extents[i] + Dim::symbol(weight.batch[i]);
+      base = emit_pointer(kernel_, group, base, dtype_, point * (rounded(weight.columns) * weight.depth));
+    }
+    auto& builder = kernel_.at(group);
+    // Whole panels, then columns within one.
+    Value* within = builder.CreateURem(column, kernel_.constant(panel_));
+    Value* place = builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), depth_), within);
+    return kernel_.element_pointer(base, dtype_, place);
+  }
+
+  void emit_block(Scope& block, ProgramEmitter& program, const Group& group, Value* before, Value* rows) {
+    auto& builder = kernel_.at(block);
+    Value* row = builder.CreateAdd(first_row_, before);
+    block.define(form_.m.symbol, row);
+    Value *left = nullptr, *left_stride = nullptr;
+    if (operands_.left) {
+      const LeftInPlace& place = *operands_.left;
+      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), dtype_, place.offset + Dim::symbol(form_.m.symbol) * place.row_stride);
+      left_stride = emit_index(kernel_, block, place.row_stride);
+    } else {
+      left_stride = emit_index(kernel_, kernel_.root(), rounded(form_.k.extent));
+      left = kernel_.element_pointer(left_panel_, dtype_, kernel_.at(block).CreateMul(before, left_stride));
+    }
+    auto& b = kernel_.at(block);
+    Value* panel_stride = b.CreateMul(depth_, kernel_.constant(panel_));
+    b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_), depth_, tile_});
+
+    const std::string& column = form_.n.symbol;
+    Value* first = b.CreateAdd(first_column_, group.offset);
+    const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
+    for_vectors(kernel_, block, {.symbol = column, .first = first, .count = group.columns, .width = lanes_, .may_end_early = masks},
+                [&](Scope& vectors, Value* c) {
+      kernel_.loop(vectors, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
+        auto& inner = kernel_.at(point);
+        point.define(form_.m.symbol, inner.CreateAdd(row, r));
+        Value* place = kernel_.element_pointer(tile_, dtype_, inner.CreateAdd(inner.CreateMul(r, group.width), c));
+        auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
+        Value* product = inner.CreateAlignedLoad(type, place, llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes())));
+        program.set_accumulated(0, product, point);
+        for (const ir::Store& store : form_.stores) program.store(point, store);
+        if (!form_.rows.empty()) keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
+      });
+    });
+  }
+
+  void keep_row(Scope& point, ProgramEmitter& program, Value* row, Value* c, Value* group_offset) {
+    Value* value = program.value(point, form_.epilogue_step);
+    auto& builder = kernel_.at(point);
+    value = narrow(kernel_, form_.scratch.front(), kernel_.splat(value, static_cast<unsigned>(lanes_)));
+    Value* base = builder.CreateInBoundsGEP(builder.getInt8Ty(), row_slots_.front(), builder.CreateMul(row, row_bytes_.front()));
+    Value* place = kernel_.element_pointer(base, form_.scratch.front(), builder.CreateAdd(group_offset, c));
+    builder.CreateAlignedStore(value, place, llvm::Align(ir::size_of(form_.scratch.front())));
+  }
+
+  void emit_rows_of(Scope& task) {
+    const std::vector<ir::Iteration> inner{form_.n};
+    kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      row.define(form_.m.symbol, builder.CreateAdd(first_row_, r));
+      RowStages stages{.inner = inner, .stages = form_.rows, .scratch = form_.scratch, .accumulators = form_.accumulators, .scratch_bases = row_slots_, .width = static_cast<unsigned>(lanes_), .unroll = 2};
+      stages.scratch_bases.front() = builder.CreateInBoundsGEP(builder.getInt8Ty(), row_slots_.front(), builder.CreateMul(r, row_bytes_.front()));
+      emit_row_stages(kernel_, row, stages);
+    });
+  }
+
+  KernelBuilder& kernel_;
+  const ir::MatmulForm& form_;
+  MatmulSchedule schedule_;
+  MatmulOperands operands_;
+  ir::DType dtype_;
+  llvm::Type* element_;
+  std::int64_t lanes_, panel_;
+  ScratchLayout scratch_;
+  llvm::Function* multiply_ = nullptr;
+  Value *row_count_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *row_blocks_ = nullptr, *column_blocks_ = nullptr;
+  Value *tile_ = nullptr, *left_panel_ = nullptr, *right_panel_ = nullptr;
+  llvm::AllocaInst *packed_left_ = nullptr, *packed_right_ = nullptr;
+  std::vector<Value*> row_slots_, row_bytes_;
+  // Of the task being emitted
+  Value *first_row_ = nullptr, *task_rows_ = nullptr, *first_column_ = nullptr, *task_columns_ = nullptr;
+};
+
+}  // namespace
+
+EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form, const ir::Schedule& schedule) {
+  ir::MatmulForm converted = form;
+  converted.left = with_dtype(form.left, form.accumulate);
+  converted.right = with_dtype(form.right, form.accumulate);
+  return MatmulEmitter(kernel, converted, schedule).run();
+}
+
+}  // namespace anydim::codegen_cpu

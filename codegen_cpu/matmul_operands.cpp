@@ -1,0 +1,148 @@
+#include "codegen_cpu/matmul_operands.h"
+
+#include <algorithm>
+
+#include "codegen_cpu/affine.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+using ir::ScalarStep;
+
+// The program's only load, where the program is that load or a conversion of it to `dtype`.
+const ScalarStep* plain_load(const ir::ScalarProgram& program, ir::DType dtype, bool convertible) {
+  if (program.steps.empty() || program.steps.back().dtype != dtype) return nullptr;
+  const ScalarStep* step = &program.steps.back();
+  if (convertible && step->kind == ScalarStep::Kind::Apply && step->op == ir::Op::cast) {
+    step = &program.steps[static_cast<std::size_t>(step->operands.front())];
+  }
+  return step->kind == ScalarStep::Kind::Load ? step : nullptr;
+}
+
+Dim offset_of(const ir::Region& region, const ScalarStep& load, const ir::SymbolTable& symbols) {
+  const ir::ValueId parameter = region.body.body.parameters.at(static_cast<std::size_t>(load.buffer));
+  return ir::linear_offset(load.index, region.body.tensor_type(parameter).dims, symbols);
+}
+
+// Where an index comes from another load (a gather) the operand has no fixed place.
+bool mentions_steps(const Dim& dim) {
+  const auto leaves = dim.leaves();
+  return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
+}
+
+std::optional<LeftInPlace> left_in_place(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  const ScalarStep* load = plain_load(form.left, form.accumulate, false);
+  if (!load) return std::nullopt;
+  const auto along_k = affine_in(offset_of(region, *load, symbols), form.k.symbol);
+  if (!along_k || !(along_k->stride.is_constant(1) || form.k.extent.is_constant(1)) || mentions_steps(along_k->base)) return std::nullopt;
+  const auto along_m = affine_in(along_k->base, form.m.symbol);
+  if (!along_m) return std::nullopt;
+  return LeftInPlace{.buffer = load->buffer, .offset = along_m->base, .row_stride = along_m->stride};
+}
+
+std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) {
+  return static_cast<std::int32_t>(std::count_if(program.steps.begin(), program.steps.end(), [&](const ScalarStep& step) {
+    return step.kind == ScalarStep::Kind::Load && step.buffer == buffer;
+  }));
+}
+
+std::optional<PackedWeight> packed_weight(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  const ScalarStep* load = plain_load(form.right, form.accumulate, true);
+  if (!load || std::find(region.weights.begin(), region.weights.end(), static_cast<std::uint32_t>(load->buffer)) == region.weights.end()) return std::nullopt;
+  std::int32_t uses = count_loads(form.left, load->buffer) + count_loads(form.right, load->buffer) + count_loads(form.epilogue, load->buffer);
+  for (const ir::RowStage& stage : form.rows) uses += count_loads(stage.program, load->buffer);
+  if (uses != 1) return std::nullopt;   // another reader needs the weight as it is
+
+  PackedWeight weight;
+  weight.buffer = load->buffer;
+  Dim rest = offset_of(region, *load, symbols);
+  const auto constant_stride = [&](const ir::Iteration& iteration, std::int64_t& stride, std::int64_t& extent) {
+    const auto along = affine_in(rest, iteration.symbol);
+    if (!along || !along->stride.constant() || !iteration.extent.constant()) return false;
+    stride = *along->stride.constant();
+    extent = *iteration.extent.constant();
+    rest = along->base;
+    return true;
+  };
+  if (!constant_stride(form.k, weight.depth_stride, weight.depth) || !constant_stride(form.n, weight.column_stride, weight.columns)) return std::nullopt;
+  for (const ir::Iteration& iteration : form.batch) {
+    if (!rest.mentions({.symbol = iteration.symbol})) continue;
+    std::int64_t stride = 0, extent = 0;
+    if (!constant_stride(iteration, stride, extent)) return std::nullopt;
+    weight.batch.push_back(iteration.symbol);
+    weight.batch_extents.push_back(extent);
+    weight.batch_strides.push_back(stride);
+  }
+  if (!rest.constant()) return std::nullopt;
+  weight.base = *rest.constant();
+  return weight;
+}
+
+// The packed layout's fields in order: depth, columns, base, depth stride, column stride, then extent and stride of each batch iteration.
+constexpr std::size_t fixed_fields = 5;
+
+}  // namespace
+
+MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  return {.left = left_in_place(region, form, symbols), .weight = packed_weight(region, form, symbols)};
+}
+
+std::int64_t panel_columns(ir::DType dtype) { return 64 / static_cast<std::int64_t>(ir::size_of(dtype)); }
+
+ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType accumulate) {
+  ir::PackedLayout layout;
+  layout.name = "panels" + std::to_string(panel_columns(accumulate)) + " " + std::string(ir::name_of(accumulate));
+  layout.fields = {weight.depth, weight.columns, weight.base, weight.depth_stride, weight.column_stride};
+  for (std::size_t i = 0; i < weight.batch.size(); ++i) {
+    layout.fields.push_back(weight.batch_extents[i]);
+    layout.fields.push_back(weight.batch_strides[i]);
+  }
+  return layout;
+}
+
+ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType accumulate, const ir::Tensor& weight) {
+  internal_check(layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2, "a packed layout made by packed_layout");
+  const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
+  const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4];
+  const std::int64_t panel = panel_columns(accumulate);
+  const std::int64_t panels = (columns + panel - 1) / panel;
+  std::vector<std::int64_t> bases{layout.fields[2]};
+  std::vector<std::int64_t> dims;
+  for (std::size_t field = fixed_fields; field < layout.fields.size(); field += 2) {
+    std::vector<std::int64_t> next;
+    for (const std::int64_t base : bases) {
+      for (std::int64_t i = 0; i < layout.fields[field]; ++i) next.push_back(base + i * layout.fields[field + 1]);
+    }
+    bases = std::move(next);
+    dims.push_back(layout.fields[field]);
+  }
+  dims.insert(dims.end(), {panels, depth, panel});
+
+  ir::Tensor packed(accumulate, dims);
+  const auto pack = [&](const auto& copy) {
+    std::int64_t place = 0;
+    for (const std::int64_t base : bases) {
+      for (std::int64_t first = 0; first < columns; first += panel) {
+        const std::int64_t width = std::min(panel, columns - first);
+        for (std::int64_t k = 0; k < depth; ++k, place += panel) {
+          for (std::int64_t c = 0; c < width; ++c) copy(place + c, base + k * depth_stride + (first + c) * column_stride);
+        }
+      }
+    }
+  };
+  if (accumulate == ir::DType::F32 && weight.dtype() == ir::DType::F32) {
+    const auto from = weight.as<float>();
+    const auto to = packed.mutable_as<float>();
+    pack([&](std::int64_t place, std::int64_t source) { to[static_cast<std::size_t>(place)] = from[static_cast<std::size_t>(source)]; });
+  } else if (ir::is_float(accumulate)) {
+    pack([&](std::int64_t place, std::int64_t source) { packed.set_real(place, weight.real_at(source)); });
+  } else {
+    pack([&](std::int64_t place, std::int64_t source) { packed.set_integer(place, weight.integer_at(source)); });
+  }
+  return packed;
+}
+
+}  // namespace anydim::codegen_cpu

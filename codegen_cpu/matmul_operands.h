@@ -1,0 +1,43 @@
+// How the operands of a matmul reach its micro-kernel, and the layout of packed weights.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/loop_form.h"
+
+namespace anydim::codegen_cpu {
+
+// A left operand that is read where it lies: element (m, k) at offset + m * row_stride + k. Both are over region and batch symbols.
+struct LeftInPlace {
+  std::int32_t buffer = 0;
+  ir::Dim offset, row_stride;
+};
+
+// A weight as it lies in the model: element (batch, k, n) at base + batch . batch_strides + k * depth_stride + n * column_stride.
+// Packed, a batch point is columns / panel (rounded up) panels of depth * panel elements, k by k, the last filled up with zeros.
+struct PackedWeight {
+  std::int32_t buffer = 0;
+  std::int64_t depth = 0, columns = 0, base = 0, depth_stride = 0, column_stride = 0;
+  std::vector<std::string> batch;            // iterations that the weight depends on
+  std::vector<std::int64_t> batch_extents, batch_strides;
+};
+
+struct MatmulOperands {
+  std::optional<LeftInPlace> left;      // else packed into scratch through the left program
+  std::optional<PackedWeight> weight;   // else packed into scratch through the right program
+};
+
+MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
+
+// Elements of one panel: a cache line of `dtype`.
+std::int64_t panel_columns(ir::DType dtype);
+ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType accumulate);
+// `weight` brought to `layout`, elements converted to the accumulator's dtype.
+ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType accumulate, const ir::Tensor& weight);
+
+}  // namespace anydim::codegen_cpu

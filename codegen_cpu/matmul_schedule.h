@@ -1,0 +1,35 @@
+// The schedules of a matmul, as a struct.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "ir/dim.h"
+#include "ir/loop_form.h"
+#include "ir/schedule.h"
+#include "ir/symbols.h"
+
+namespace anydim::codegen_cpu {
+
+// `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0`
+//
+// A task computes a block of block_rows x block_columns (at most; 0: all of them) of one batch point; inside, column groups are outermost and
+// row blocks pass under each of them, so that a group of the right operand's panels stays in a cache while rows stream.
+struct MatmulSchedule {
+  enum class Order : std::uint8_t { ColumnsOuter, RowsOuter };   // which blocks consecutive tasks share
+  std::int64_t rows = 1;            // of the micro-kernel, at most: rows of a task are split evenly
+  std::int64_t columns = 16;        // of the micro-kernel
+  std::int64_t block_rows = 0;
+  std::int64_t block_columns = 0;
+  Order order = Order::ColumnsOuter;
+
+  static MatmulSchedule from(const ir::Schedule& schedule);   // internal error where a field is missing
+  ir::Schedule schedule() const;
+
+  ir::Dim row_blocks(const ir::MatmulForm& form) const;
+  ir::Dim column_blocks(const ir::MatmulForm& form) const;
+  // Row counts that micro-kernels are called with for a row extent within `extent`.
+  std::set<std::int64_t> row_counts(ir::Interval extent) const;
+};
+
+}  // namespace anydim::codegen_cpu

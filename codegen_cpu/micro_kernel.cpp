@@ -1,0 +1,182 @@
+#include "codegen_cpu/micro_kernel.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "codegen_cpu/kernel_builder.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+// Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row counts too.
+constexpr std::int64_t body_operations = 24;
+constexpr std::int64_t most_steps = 8;
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const Target& target, const std::string& name, const MicroKernel& kernel)
+      : kernel_(kernel), builder_(module.getContext()), index_(builder_.getInt64Ty()) {
+    auto* pointer = builder_.getPtrTy();
+    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, index_, pointer, index_, index_, index_, pointer}, false);
+    function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+    function_->addFnAttr(llvm::Attribute::NoInline);
+    set_function_attributes(*function_, target);
+    for (unsigned argument : {0u, 2u, 6u}) function_->addParamAttr(argument, llvm::Attribute::NoAlias);
+    vector_ = llvm::FixedVectorType::get(kernel.element, static_cast<unsigned>(kernel.lanes));
+    left_ = function_->getArg(0);
+    right_ = function_->getArg(2);
+    left_stride_ = known(kernel.left_stride, 1);
+    panel_stride_ = known(kernel.panel_stride, 3);
+    right_stride_ = known(kernel.right_stride, 4);
+    depth_ = known(kernel.depth, 5);
+  }
+
+  llvm::Function* run() {
+    auto& context = function_->getContext();
+    auto* entry = llvm::BasicBlock::Create(context, "entry", function_);
+    builder_.SetInsertPoint(entry);
+    std::vector<llvm::Value*> sums(static_cast<std::size_t>(kernel_.rows * kernel_.vectors), llvm::Constant::getNullValue(vector_));
+    const std::int64_t operations = kernel_.rows * kernel_.vectors;
+    std::int64_t steps = std::clamp<std::int64_t>(body_operations / operations, 1, most_steps);
+    while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
+    llvm::Value* start = builder_.getInt64(0);
+    if (steps > 1) {
+      auto* whole = builder_.CreateSub(depth_, builder_.CreateURem(depth_, builder_.getInt64(static_cast<std::uint64_t>(steps))));
+      loop(start, whole, steps, sums);
+      start = whole;
+    }
+    if (steps == 1 || !kernel_.depth) loop(start, depth_, 1, sums);
+    for (std::int64_t row = 0; row < kernel_.rows; ++row) {
+      for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+        auto* place = builder_.CreateConstInBoundsGEP1_64(kernel_.element, function_->getArg(6), static_cast<std::uint64_t>((row * kernel_.vectors + vector) * kernel_.lanes));
+        builder_.CreateAlignedStore(sums[static_cast<std::size_t>(row * kernel_.vectors + vector)], place, llvm::Align(64 < lane_bytes() ? 64 : lane_bytes()));
+      }
+    }
+    builder_.CreateRetVoid();
+    return function_;
+  }
+
+ private:
+  llvm::Value* known(const std::optional<std::int64_t>& constant, unsigned argument) {
+    if (constant) return builder_.getInt64(static_cast<std::uint64_t>(*constant));
+    return function_->getArg(argument);
+  }
+  std::uint64_t element_bytes() const { return kernel_.element->getScalarSizeInBits() / 8; }
+  std::uint64_t lane_bytes() const { return element_bytes() * static_cast<std::uint64_t>(kernel_.lanes); }
+
+  void loop(llvm::Value* begin, llvm::Value* end, std::int64_t steps, std::vector<llvm::Value*>& sums) {
+    auto& context = function_->getContext();
+    auto* before = builder_.GetInsertBlock();
+    auto* body = llvm::BasicBlock::Create(context, "body", function_);
+    auto* after = llvm::BasicBlock::Create(context, "after", function_);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), body, after);
+    builder_.SetInsertPoint(body);
+    auto* k = builder_.CreatePHI(index_, 2, "k");
+    k->addIncoming(begin, before);
+    std::vector<llvm::PHINode*> running;
+    for (auto* sum : sums) {
+      auto* phi = builder_.CreatePHI(vector_, 2);
+      phi->addIncoming(sum, before);
+      running.push_back(phi);
+    }
+    std::vector<llvm::Value*> values(running.begin(), running.end());
+    auto* left = builder_.CreateInBoundsGEP(kernel_.element, left_, k);
+    auto* right = builder_.CreateInBoundsGEP(kernel_.element, right_, builder_.CreateMul(k, right_stride_));
+    for (std::int64_t step = 0; step < steps; ++step) multiply(left, right, step, values);
+    auto* next = builder_.CreateAdd(k, builder_.getInt64(static_cast<std::uint64_t>(steps)), "", true, true);
+    auto* last = builder_.GetInsertBlock();
+    k->addIncoming(next, last);
+    for (std::size_t i = 0; i < running.size(); ++i) running[i]->addIncoming(values[i], last);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
+    builder_.SetInsertPoint(after);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      auto* phi = builder_.CreatePHI(vector_, 2);
+      phi->addIncoming(sums[i], before);
+      phi->addIncoming(values[i], last);
+      sums[i] = phi;
+    }
+  }
+
+  void multiply(llvm::Value* left, llvm::Value* right, std::int64_t step, std::vector<llvm::Value*>& values) {
+    std::vector<llvm::Value*> columns;
+    auto* offset = builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(step)), right_stride_);
+    for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+      const std::int64_t column = vector * kernel_.lanes;
+      auto* panel = builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(column / kernel_.panel)), panel_stride_);
+      auto* place = builder_.CreateAdd(builder_.CreateAdd(offset, panel), builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
+      columns.push_back(builder_.CreateAlignedLoad(vector_, builder_.CreateInBoundsGEP(kernel_.element, right, place), llvm::Align(element_bytes())));
+    }
+    for (std::int64_t row = 0; row < kernel_.rows; ++row) {
+      auto* place = builder_.CreateAdd(builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_), builder_.getInt64(static_cast<std::uint64_t>(step)));
+      auto* scalar = builder_.CreateAlignedLoad(kernel_.element, builder_.CreateInBoundsGEP(kernel_.element, left, place), llvm::Align(element_bytes()));
+      auto* splat = builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.lanes), scalar);
+      for (std::size_t vector = 0; vector < columns.size(); ++vector) {
+        auto*& sum = values[static_cast<std::size_t>(row * kernel_.vectors) + vector];
+        sum = accumulate(splat, columns[vector], sum);
+      }
+    }
+  }
+
+  llvm::Value* accumulate(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+    if (!kernel_.element->isFloatingPointTy()) return builder_.CreateAdd(builder_.CreateMul(a, b), sum);
+    if (kernel_.fused_multiply_add) return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {a, b, sum});
+    return builder_.CreateFAdd(builder_.CreateFMul(a, b), sum);
+  }
+
+  const MicroKernel& kernel_;
+  llvm::IRBuilder<> builder_;
+  llvm::Type* index_;
+  llvm::FixedVectorType* vector_;
+  llvm::Function* function_;
+  llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
+};
+
+}  // namespace
+
+llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, const std::string& name, const MicroKernel& kernel) {
+  return Emitter(module, target, name, kernel).run();
+}
+
+llvm::Function* emit_multiply(llvm::Module& module, const Target& target, MicroKernel micro, const std::set<std::int64_t>& row_counts,
+                              const std::vector<std::int64_t>& widths) {
+  llvm::IRBuilder<> builder(module.getContext());
+  auto* pointer = builder.getPtrTy();
+  auto* i64 = builder.getInt64Ty();
+  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {i64, i64, pointer, i64, pointer, i64, i64, i64, pointer}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, "multiply", module);
+  set_function_attributes(*function, target);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->addFnAttr("no-jump-tables", "true");
+  auto* entry = llvm::BasicBlock::Create(module.getContext(), "entry", function);
+  auto* other = llvm::BasicBlock::Create(module.getContext(), "other", function);
+  builder.SetInsertPoint(entry);
+  const std::int64_t step = *row_counts.rbegin() + 1;
+  llvm::Value* choice = function->getArg(1);
+  if (widths.size() > 1) choice = builder.CreateAdd(choice, builder.CreateMul(function->getArg(0), builder.getInt64(static_cast<std::uint64_t>(step))));
+  auto* chosen = builder.CreateSwitch(choice, other, static_cast<unsigned>(row_counts.size() * widths.size()));
+  std::vector<llvm::Value*> arguments;
+  for (unsigned argument = 2; argument < 9; ++argument) arguments.push_back(function->getArg(argument));
+  for (std::size_t variant = 0; variant < widths.size(); ++variant) {
+    for (const std::int64_t rows : row_counts) {
+      micro.rows = rows;
+      micro.vectors = widths[variant] / micro.lanes;
+      llvm::Function* kernel = emit_micro_kernel(module, target, "multiply_" + std::to_string(rows) + "x" + std::to_string(widths[variant]), micro);
+      auto* block = llvm::BasicBlock::Create(module.getContext(), "rows", function);
+      chosen->addCase(builder.getInt64(static_cast<std::uint64_t>(rows + static_cast<std::int64_t>(variant) * step)), block);
+      builder.SetInsertPoint(block);
+      builder.CreateCall(kernel, arguments)->setTailCallKind(llvm::CallInst::TCK_Tail);
+      builder.CreateRetVoid();
+    }
+  }
+  // A row count that the schedule cannot give.
+  builder.SetInsertPoint(other);
+  builder.CreateIntrinsic(llvm::Intrinsic::trap, {}, {});
+  builder.CreateUnreachable();
+  return function;
+}
+
+}  // namespace anydim::codegen_cpu

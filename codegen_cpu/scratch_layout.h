@@ -1,0 +1,19 @@
+// Parts of a worker's scratch memory.
+#pragma once
+
+#include "codegen_cpu/kernel_builder.h"
+
+namespace anydim::codegen_cpu {
+
+class ScratchLayout {
+ public:
+  // Address of the next `bytes` (over region symbols), aligned to 64; computed at the kernel's entry.
+  llvm::Value* reserve(KernelBuilder& kernel, const ir::Dim& bytes);
+  // Of all parts.
+  const ir::Dim& bytes() const { return bytes_; }
+
+ private:
+  ir::Dim bytes_;
+};
+
+}  // namespace anydim::codegen_cpu
