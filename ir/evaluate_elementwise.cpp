@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "ir/bind.h"
+#include "ir/evaluate_ops.h"
+#include "ir/scalar.h"
+
+namespace anydim::ir {
+namespace {
+
+template <typename Stored, typename Compute>
+std::vector<Compute> widened(const Tensor& tensor) {
+  std::vector<Compute> elements(static_cast<std::size_t>(tensor.elements()));
+  std::ranges::transform(tensor.as<Stored>(), elements.begin(), [](Stored x) { return static_cast<Compute>(x); });
+  return elements;
+}
+
+template <typename Compute>
+std::vector<Compute> load(const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::F64:
+      return widened<double, Compute>(tensor);
+    case DType::F32:
+      return widened<float, Compute>(tensor);
+    case DType::F16:
+    case DType::BF16: {
+      std::vector<Compute> elements(static_cast<std::size_t>(tensor.elements()));
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        elements[i] = static_cast<Compute>(tensor.real_at(static_cast<std::int64_t>(i)));
+      }
+      return elements;
+    }
+    case DType::I64:
+      return widened<std::int64_t, Compute>(tensor);
+    case DType::I32:
+      return widened<std::int32_t, Compute>(tensor);
+    case DType::I16:
+      return widened<std::int16_t, Compute>(tensor);
+    case DType::I8:
+      return widened<std::int8_t, Compute>(tensor);
+    case DType::U64:
+      return widened<std::uint64_t, Compute>(tensor);
+    case DType::U32:
+      return widened<std::uint32_t, Compute>(tensor);
+    case DType::U16:
+      return widened<std::uint16_t, Compute>(tensor);
+    case DType::U8:
+    case DType::Bool:
+      return widened<std::uint8_t, Compute>(tensor);
+  }
+  internal_error("a dtype is one of the enumerators");
+}
+
+template <typename Stored, typename Compute>
+void narrow_into(Tensor& result, const std::vector<Compute>& elements) {
+  std::ranges::transform(elements, result.mutable_as<Stored>().begin(), [](Compute x) { return static_cast<Stored>(x); });
+}
+
+template <typename Compute>
+Tensor store(DType dtype, const Extents& dims, const std::vector<Compute>& elements) {
+  Tensor result(dtype, dims);
+  if (dtype == DType::F64) {
+    narrow_into<double>(result, elements);
+  } else if (dtype == DType::F32) {
+    narrow_into<float>(result, elements);
+  } else if (is_float(dtype)) {
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      result.set_real(static_cast<std::int64_t>(i), static_cast<double>(elements[i]));
+    }
+  } else if constexpr (std::is_integral_v<Compute>) {
+    const std::size_t size = size_of(dtype);
+    if (size == 8)
+      narrow_into<std::uint64_t>(result, elements);
+    else if (size == 4)
+      narrow_into<std::uint32_t>(result, elements);
+    else if (size == 2)
+      narrow_into<std::uint16_t>(result, elements);
+    else
+      narrow_into<std::uint8_t>(result, elements);
+  } else {
+    internal_error("reals are stored as floats");
+  }
+  return result;
+}
+
+Tensor as_broadcast(const Tensor& tensor, const Extents& dims) {
+  if (tensor.dims() == dims) return tensor;
+  return strided_copy(tensor, dims, broadcast_strides(tensor.dims(), dims));
+}
+
+template <typename Compute>
+Tensor apply(const OpCall& call, const std::vector<Tensor>& operands, const Extents& dims) {
+  const ScalarOp op = scalar_op(call.binding);
+  const std::vector<Compute> a = load<Compute>(operands[0]);
+  const std::vector<Compute> b = operands.size() > 1 ? load<Compute>(operands[1]) : std::vector<Compute>{};
+  const auto second = [&](std::size_t i) { return b.empty() ? Compute(0) : b[i]; };
+  if (info(op.op).has(traits::compares)) {
+    std::vector<std::int64_t> truth(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) truth[i] = apply_comparison(op, a[i], second(i)) ? 1 : 0;
+    return store(DType::Bool, dims, truth);
+  }
+  std::vector<Compute> elements(a.size());
+  if constexpr (std::is_floating_point_v<Compute>) {
+    for (std::size_t i = 0; i < a.size(); ++i) elements[i] = apply_real(op, a[i], second(i));
+  } else {
+    const bool divides = op.op == Op::div || op.op == Op::mod;
+    if (divides && std::ranges::find(b, Compute(0)) != b.end()) {
+      throw Error(ErrorKind::Inputs, division_by_zero(describe(call.function, call.binding)));
+    }
+    for (std::size_t i = 0; i < a.size(); ++i) elements[i] = apply_integer(op, a[i], second(i));
+  }
+  return store(operands[0].dtype(), dims, elements);
+}
+
+Tensor choose(const std::vector<Tensor>& operands, const Extents& dims) {
+  Tensor result(operands[1].dtype(), dims);
+  const std::size_t size = size_of(result.dtype());
+  const std::span<const std::uint8_t> condition = operands[0].as<std::uint8_t>();
+  const std::byte* then = operands[1].bytes().data();
+  const std::byte* otherwise = operands[2].bytes().data();
+  std::byte* to = result.mutable_bytes().data();
+  for (std::size_t i = 0; i < condition.size(); ++i) {
+    std::memcpy(to + i * size, (condition[i] != 0 ? then : otherwise) + i * size, size);
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor evaluate_cast(const Tensor& source, DType to) {
+  if (source.dtype() == to) return source;
+  if (!is_float(source.dtype())) {
+    const auto from_integers = [&](auto elements) {
+      if (to == DType::Bool) std::ranges::transform(elements, elements.begin(), [](auto x) { return x != 0 ? 1 : 0; });
+      return store(to, source.dims(), elements);
+    };
+    return source.dtype() == DType::U64 ? from_integers(load<std::uint64_t>(source)) : from_integers(load<std::int64_t>(source));
+  }
+  const std::vector<double> reals = load<double>(source);
+  if (is_float(to)) return store(to, source.dims(), reals);
+  std::vector<std::int64_t> integers(reals.size());
+  std::ranges::transform(reals, integers.begin(),
+                         [&](double x) { return to == DType::Bool ? std::int64_t{x != 0} : truncate_to_integer(x, to); });
+  return store(to, source.dims(), integers);
+}
+
+Tensor evaluate_elementwise(const OpCall& call) {
+  if (call.binding.op == Op::cast) return evaluate_cast(call.operand(0), dtype_attribute(call.binding, "to"));
+  Extents dims = call.operand(0).dims();
+  for (std::size_t i = 1; i < call.operands.size(); ++i) dims = broadcast_extents(call, dims, call.operand(i).dims());
+  std::vector<Tensor> operands;
+  for (std::size_t i = 0; i < call.operands.size(); ++i) operands.push_back(as_broadcast(call.operand(i), dims));
+  const DType dtype = operands.back().dtype();
+  for (std::size_t i = call.binding.op == Op::where ? 1 : 0; i < operands.size(); ++i) {
+    if (operands[i].dtype() == dtype) continue;
+    call.fail(std::string("operands of different dtypes: ") + std::string(name_of(operands[i].dtype())) + " and " +
+              std::string(name_of(dtype)));
+  }
+  if (call.binding.op == Op::where) {
+    if (operands[0].dtype() != DType::Bool) call.fail("operand 0 must be a bool tensor");
+    return choose(operands, dims);
+  }
+  if (dtype == DType::F64) return apply<double>(call, operands, dims);
+  if (is_float(dtype)) return apply<float>(call, operands, dims);
+  return dtype == DType::U64 ? apply<std::uint64_t>(call, operands, dims) : apply<std::int64_t>(call, operands, dims);
+}
+
+}  // namespace anydim::ir
