@@ -1,0 +1,156 @@
+// Dims as text. The grammar, which the parser of the text form reads back:
+//   sum     := ["-"] product (("+" | "-") product)*
+//   product := factor ("*" factor)*
+//   factor  := integer | symbol | call | "(" sum ")"
+//   call    := ("floor_div" | "ceil_div" | "mod" | "broadcast") "(" sum "," sum ")" | ("min" | "max") "(" sum ("," sum)+ ")"
+//            | "select" "(" sum ("==" | "!=" | "<" | "<=") sum "," sum "," sum ")" | "value" "(" tensor "," integer ")"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/dim_node.h"
+#include "ir/error.h"
+
+namespace anydim::ir {
+
+using namespace detail;
+
+namespace {
+
+class Printer {
+ public:
+  explicit Printer(const std::function<std::string(ValueId)>& name_of) : name_of_(name_of) {}
+
+  std::string text(const Dim& dim) {
+    print(dim);
+    return std::move(out_);
+  }
+
+ private:
+  void print(const Dim& dim) {
+    switch (dim.kind()) {
+      case Dim::Kind::Constant:
+        out_ += std::to_string(dim.constant_part());
+        return;
+      case Dim::Kind::Symbol:
+        out_ += dim.leaf().symbol;
+        return;
+      case Dim::Kind::Value:
+        out_ +=
+            fmt::format("value({}, {})", name_of_ ? name_of_(dim.leaf().value) : fmt::format("%{}", dim.leaf().value), dim.leaf().element);
+        return;
+      case Dim::Kind::Sum:
+        sum(dim);
+        return;
+      case Dim::Kind::FloorDiv: {
+        const Dim& a = dim.operands()[0];
+        const Dim& b = dim.operands()[1];
+        // A numerator rounded up to a constant divisor: floor_div(n + 7, 8) is ceil_div(n, 8).
+        if (a.kind() == Dim::Kind::Sum && b.is_constant() && b.constant_part() > 1 && a.constant_part() == b.constant_part() - 1) {
+          call("ceil_div", {make_sum({a.terms(), 0}), b});
+        } else {
+          call("floor_div", dim.operands());
+        }
+        return;
+      }
+      case Dim::Kind::Mod:
+        call("mod", dim.operands());
+        return;
+      case Dim::Kind::Min:
+        call("min", dim.operands());
+        return;
+      case Dim::Kind::Max:
+        call("max", dim.operands());
+        return;
+      case Dim::Kind::Broadcast:
+        call("broadcast", dim.operands());
+        return;
+      case Dim::Kind::Select:
+        select(dim);
+        return;
+    }
+    internal_error("a dim is of one of the kinds");
+  }
+
+  void call(std::string_view name, const std::vector<Dim>& operands) {
+    out_ += name;
+    out_ += '(';
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (i != 0) out_ += ", ";
+      print(operands[i]);
+    }
+    out_ += ')';
+  }
+
+  static std::string_view sign_of(Comparison comparison) {
+    switch (comparison) {
+      case Comparison::Equal:
+        return " == ";
+      case Comparison::NotEqual:
+        return " != ";
+      case Comparison::Less:
+        return " < ";
+      case Comparison::LessEqual:
+        return " <= ";
+    }
+    internal_error("a comparison is one of the enumerators");
+  }
+
+  void select(const Dim& dim) {
+    out_ += "select(";
+    print(dim.operands()[0]);
+    out_ += sign_of(dim.comparison());
+    print(dim.operands()[1]);
+    out_ += ", ";
+    print(dim.operands()[2]);
+    out_ += ", ";
+    print(dim.operands()[3]);
+    out_ += ')';
+  }
+
+  // -floor_div(-a, b) is written ceil_div(a, b): the factor of a negative term whose sign can go there.
+  static bool rounds_up(const Dim& factor) {
+    if (factor.kind() != Dim::Kind::FloorDiv) return false;
+    const Dim& a = factor.operands()[0];
+    if (a.is_constant()) return a.constant_part() < 0 && a.constant_part() != INT64_MIN;
+    const auto negative = [](const Dim::Term& term) { return term.coefficient < 0 && term.coefficient != INT64_MIN; };
+    return a.kind() == Dim::Kind::Sum && a.constant_part() <= 0 && a.constant_part() != INT64_MIN &&
+           std::ranges::all_of(a.terms(), negative);
+  }
+
+  void sum(const Dim& dim) {
+    bool first = true;
+    for (const Dim::Term& term : dim.terms()) {
+      const bool negative = term.coefficient < 0;
+      const auto turned = negative ? std::ranges::find_if(term.factors, rounds_up) : term.factors.end();
+      const bool minus = negative && turned == term.factors.end();
+      if (!first)
+        out_ += minus ? " - " : " + ";
+      else if (minus)
+        out_ += '-';
+      first = false;
+      const std::uint64_t magnitude =
+          negative ? 0 - static_cast<std::uint64_t>(term.coefficient) : static_cast<std::uint64_t>(term.coefficient);
+      if (magnitude != 1) out_ += fmt::format("{}*", magnitude);
+      for (auto factor = term.factors.begin(); factor != term.factors.end(); ++factor) {
+        if (factor != term.factors.begin()) out_ += '*';
+        if (factor == turned)
+          call("ceil_div", {Dim(0) - factor->operands()[0], factor->operands()[1]});
+        else
+          print(*factor);
+      }
+    }
+    const std::int64_t constant = dim.constant_part();
+    if (constant > 0) out_ += fmt::format(" + {}", constant);
+    if (constant < 0) out_ += fmt::format(" - {}", 0 - static_cast<std::uint64_t>(constant));
+  }
+
+  const std::function<std::string(ValueId)>& name_of_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string Dim::to_string(const std::function<std::string(ValueId)>& name_of) const { return Printer(name_of).text(*this); }
+
+}  // namespace anydim::ir

@@ -1,0 +1,203 @@
+// A short search that proves dim >= 0 where plain bounds, which forget that two places name the same symbol, do not.
+//
+// Each step replaces one thing by a bound that is an expression, so that what stands in several places can cancel: a symbol by the end of
+// its range in which the dim is least, min and max by an operand, select by each branch, quotients and remainders by their defining inequalities.
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/facts.h"
+
+namespace anydim::ir::detail {
+
+std::optional<int> Facts::sign(const Dim& dim) {
+  const Interval range = bounds(dim);
+  if (range.low == 0 && range.high == 0) return 0;
+  if (range.low >= 0) return 1;
+  if (range.high <= 0) return -1;
+  return std::nullopt;
+}
+
+namespace {
+
+// Of two directions: the common one; nothing where they differ.
+std::optional<int> combined(std::optional<int> a, std::optional<int> b) {
+  if (!a || !b) return std::nullopt;
+  if (*a == 0) return b;
+  if (*b == 0 || *a == *b) return a;
+  return std::nullopt;
+}
+
+std::size_t count(const std::vector<Dim>& factors, const Dim& atom) { return static_cast<std::size_t>(std::ranges::count(factors, atom)); }
+
+// What multiplies `atom` in a sum whose terms hold it at most once, and the rest of the sum.
+struct Linear {
+  Dim factor;
+  Dim rest;
+};
+
+std::optional<Linear> linear_in(const Dim& dim, const Dim& atom) {
+  Polynomial factor;
+  Polynomial rest{{}, dim.constant_part()};
+  if (dim == atom) return Linear{1, 0};
+  for (const Dim::Term& term : dim.terms()) {
+    const std::size_t power = count(term.factors, atom);
+    if (power > 1) return std::nullopt;
+    if (power == 0) {
+      rest.terms.push_back(term);
+      continue;
+    }
+    const auto others = *remove_factors(term.factors, {atom});
+    factor = add(factor, multiply(Polynomial{{}, 1}, term.coefficient, others), 1);
+  }
+  return Linear{make_sum(std::move(factor)), make_sum(std::move(rest))};
+}
+
+}  // namespace
+
+std::optional<int> Facts::sum_direction(const Dim& dim, const DimLeaf& symbol) {
+  // As a polynomial in the symbol: n * m - n rises with n where m - 1 >= 0, which term by term would not show.
+  const Dim atom = Dim::symbol(symbol.symbol);
+  if (const auto linear = linear_in(dim, atom); linear && !linear->factor.mentions(symbol) && !linear->rest.mentions(symbol)) {
+    return sign(linear->factor);
+  }
+  std::optional<int> all = 0;
+  for (const Dim::Term& term : dim.terms()) {
+    // A product of factors of one sign each moves like each factor times the signs of the others.
+    std::optional<int> of_term = 0;
+    for (std::size_t i = 0; i < term.factors.size() && of_term; ++i) {
+      std::optional<int> moves = direction(term.factors[i], symbol);
+      if (!moves) return std::nullopt;
+      if (*moves == 0) continue;
+      int total = *moves * (term.coefficient < 0 ? -1 : 1);
+      for (std::size_t j = 0; j < term.factors.size(); ++j) {
+        if (j == i) continue;
+        const auto other = sign(term.factors[j]);
+        if (!other) return std::nullopt;
+        total *= *other;
+      }
+      of_term = combined(of_term, total);
+    }
+    all = combined(all, of_term);
+    if (!all) return std::nullopt;
+  }
+  return all;
+}
+
+std::optional<int> Facts::direction(const Dim& dim, const DimLeaf& symbol) {
+  if (!dim.mentions(symbol)) return 0;
+  switch (dim.kind()) {
+    case Dim::Kind::Constant:
+    case Dim::Kind::Value:
+      return 0;
+    case Dim::Kind::Symbol:
+      return 1;
+    case Dim::Kind::Sum:
+      return sum_direction(dim, symbol);
+    case Dim::Kind::FloorDiv: {
+      const Dim& by = dim.operands()[1];
+      if (by.mentions(symbol)) return std::nullopt;
+      const Interval range = bounds(by);
+      if (range.low < 1 && range.high > -1) return std::nullopt;
+      const auto moves = direction(dim.operands()[0], symbol);
+      if (!moves) return std::nullopt;
+      return range.low >= 1 ? *moves : -*moves;
+    }
+    case Dim::Kind::Min:
+    case Dim::Kind::Max: {
+      std::optional<int> all = 0;
+      for (const Dim& operand : dim.operands()) all = combined(all, direction(operand, symbol));
+      return all;
+    }
+    case Dim::Kind::Select:
+      if (dim.operands()[0].mentions(symbol) || dim.operands()[1].mentions(symbol)) return std::nullopt;
+      return combined(direction(dim.operands()[2], symbol), direction(dim.operands()[3], symbol));
+    case Dim::Kind::Mod:
+    case Dim::Kind::Broadcast:
+      return std::nullopt;
+  }
+  internal_error("a dim is of one of the kinds");
+}
+
+bool Facts::search_symbols(const Dim& dim, int depth) {
+  for (const DimLeaf& leaf : dim.leaves()) {
+    if (!leaf.is_symbol()) continue;
+    const SymbolInfo* info = symbols_.find(leaf.symbol);
+    const auto moves = direction(dim, leaf);
+    if (!moves || *moves == 0) continue;
+    std::optional<Dim> worst;
+    const Interval range = symbol_bounds(leaf.symbol);
+    if (*moves > 0)
+      worst = range.low;
+    else if (info != nullptr && info->below && !info->below->mentions(leaf))
+      worst = *info->below - 1;
+    else if (range.high < INT64_MAX)
+      worst = range.high;
+    if (worst && search(dim.substitute({{leaf.symbol, *worst}}), depth - 1)) return true;
+  }
+  return false;
+}
+
+bool Facts::search_atom(const Dim& dim, const Dim& atom, int depth) {
+  const auto linear = linear_in(dim, atom);
+  if (!linear) return false;
+  const auto with = [&](const Dim& value) { return linear->factor * value + linear->rest; };
+  const auto holds = [&](const Dim& value) { return search(with(value), depth - 1); };
+  const std::optional<int> of_factor = sign(linear->factor);
+  const std::vector<Dim>& operands = atom.operands();
+  switch (atom.kind()) {
+    case Dim::Kind::Constant:
+    case Dim::Kind::Symbol:
+    case Dim::Kind::Value:
+    case Dim::Kind::Sum:
+      return false;
+    case Dim::Kind::Min:
+    case Dim::Kind::Max: {
+      // Where the least value is wanted from above (or the most from below), any operand will do; else each must.
+      const bool any = of_factor && (*of_factor < 0) == (atom.kind() == Dim::Kind::Min);
+      return any ? std::ranges::any_of(operands, holds) : std::ranges::all_of(operands, holds);
+    }
+    case Dim::Kind::Select:
+      return holds(operands[2]) && holds(operands[3]);
+    case Dim::Kind::Broadcast:
+      return holds(operands[0]) && holds(operands[1]);
+    case Dim::Kind::Mod:
+      if (!of_factor || !positive(operands[1])) return false;
+      if (*of_factor >= 0) return holds(0);
+      return holds(operands[1] - 1) || (bounds(operands[0]).low >= 0 && holds(operands[0]));
+    case Dim::Kind::FloorDiv: {
+      // x - y + 1 <= y * quotient <= x, and dim >= 0 follows from y * dim > -y.
+      const Dim& x = operands[0];
+      const Dim& y = operands[1];
+      if (!of_factor || !positive(y)) return false;
+      const Dim product = *of_factor >= 0 ? x - y + 1 : x;
+      return search(linear->factor * product + y * linear->rest + y - 1, depth - 1);
+    }
+  }
+  internal_error("a dim is of one of the kinds");
+}
+
+bool Facts::search(const Dim& dim, int depth) {
+  if (budget_-- <= 0) return false;
+  const Interval range = bounds(dim);
+  if (range.low >= 0) return true;
+  if (range.high < 0 || depth == 0) return false;
+  std::set<Dim> atoms;
+  if (dim.kind() != Dim::Kind::Sum) atoms.insert(dim);
+  for (const Dim::Term& term : dim.terms()) atoms.insert(term.factors.begin(), term.factors.end());
+  for (const Dim& atom : atoms) {
+    if (search_atom(dim, atom, depth)) return true;
+  }
+  return search_symbols(dim, depth);
+}
+
+bool Facts::not_negative(const Dim& dim) {
+  constexpr int most_steps = 60;
+  constexpr int deepest = 6;
+  constexpr std::uint32_t largest = 400;  // nodes: beyond, a proof is not worth its time
+  if (bounds(dim).low >= 0) return true;
+  if (dim.node().size > largest) return false;
+  budget_ = most_steps;
+  return search(dim, deepest);
+}
+
+}  // namespace anydim::ir::detail
