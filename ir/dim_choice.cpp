@@ -116,22 +116,23 @@ Dim decide_equal(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& oth
   return make_select(Comparison::Equal, from_polynomial(condition.left, facts), from_polynomial(condition.right, facts), then, otherwise);
 }
 
-// lhs < rhs as T < ceil(-constant / divisor), written without negative terms.
+// lhs < rhs without negative terms, the leading term on the left and the constant on the right: T < ceil(-constant / divisor).
 Dim decide_less(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& otherwise, Facts* facts) {
-  const Polynomial difference = add(to_polynomial(lhs), to_polynomial(rhs), -1);
+  Polynomial difference = add(to_polynomial(lhs), to_polynomial(rhs), -1);
   if (difference.is_constant()) return difference.constant < 0 ? then : otherwise;
   if (facts != nullptr) {
     const Dim sum = from_polynomial(difference, facts);
     if (facts->not_negative(sum)) return otherwise;
     if (facts->not_negative(subtract(-1, sum, facts))) return then;
   }
+  const bool opposite = difference.terms.front().coefficient < 0;
+  if (opposite) difference = add(multiply(difference, -1, {}), Polynomial{{}, -1}, 1);  // not (d < 0) is -d - 1 < 0
   Condition condition = balanced(difference);
-  const std::int64_t limit = checked_multiply(floor_quotient(condition.constant, condition.divisor), -1);
-  if (condition.left.is_zero())
-    condition.left.constant = checked_multiply(limit, -1);
-  else
-    condition.right.constant = limit;
-  return make_select(Comparison::Less, from_polynomial(condition.left, facts), from_polynomial(condition.right, facts), then, otherwise);
+  condition.right.constant = checked_multiply(floor_quotient(condition.constant, condition.divisor), -1);
+  const Dim left = from_polynomial(std::move(condition.left), facts);
+  const Dim right = from_polynomial(std::move(condition.right), facts);
+  return opposite ? make_select(Comparison::Less, left, right, otherwise, then)
+                  : make_select(Comparison::Less, left, right, then, otherwise);
 }
 
 bool holds(Comparison comparison, std::int64_t a, std::int64_t b) {

@@ -78,8 +78,38 @@ Polynomial monomial_polynomial(std::int64_t coefficient, const std::vector<Dim>&
   return multiply(Polynomial{{}, 1}, coefficient, factors);
 }
 
+std::size_t terms_of(const Polynomial& polynomial) { return polynomial.terms.size() + (polynomial.constant != 0 ? 1 : 0); }
+
+// Division by a polynomial of several terms: long division where that leaves fewer terms, else single steps that do.
+Split split_long(const Polynomial& a, const Polynomial& b) {
+  constexpr int most_steps = 64;
+  const Dim::Term& pivot = b.terms.front();
+  const auto step = [&](Split& state, const std::vector<Dim>& monomial) {
+    const auto factors = remove_factors(monomial, pivot.factors);
+    const std::int64_t coefficient = state.rest.coefficient_of(monomial) / pivot.coefficient;
+    if (!factors || coefficient == 0) return false;
+    state.quotient = add(state.quotient, monomial_polynomial(coefficient, *factors), 1);
+    state.rest = add(state.rest, multiply(b, coefficient, *factors), -1);
+    return true;
+  };
+  Split whole{{}, a};
+  std::size_t next = 0;
+  for (int steps = 0; steps < most_steps && next < whole.rest.terms.size(); ++steps) {
+    const std::vector<Dim> monomial = whole.rest.terms[next].factors;
+    const bool divided = step(whole, monomial);
+    if (!divided || whole.rest.coefficient_of(monomial) != 0) ++next;
+  }
+  if (terms_of(whole.rest) < terms_of(a)) return whole;
+  Split parts{{}, a};
+  for (const Dim::Term& term : a.terms) {
+    Split tried = parts;
+    if (step(tried, term.factors) && terms_of(tried.rest) < terms_of(parts.rest)) parts = std::move(tried);
+  }
+  return parts;
+}
+
 // a == quotient * b + rest. A one-term b takes from each term what it divides (coefficients rounded towards zero, so that signs stay and
-// bounds stay tight; a constant over a constant rounded down). A longer b is taken out where that leaves fewer terms.
+// bounds stay tight; a constant over a constant rounded down).
 Split split(const Polynomial& a, const Polynomial& b) {
   Split result{{}, a};
   if (b.is_constant()) {
@@ -93,19 +123,14 @@ Split split(const Polynomial& a, const Polynomial& b) {
     result.quotient = std::move(whole);
     return result;
   }
+  if (b.terms.size() > 1 || b.constant != 0) return split_long(a, b);
   const Dim::Term& pivot = b.terms.front();
-  const bool single = b.terms.size() == 1 && b.constant == 0;
-  const auto terms_of = [](const Polynomial& p) { return p.terms.size() + (p.constant != 0 ? 1 : 0); };
   for (const Dim::Term& term : a.terms) {
-    const auto factors = remove_factors(term.factors, pivot.factors);
-    if (!factors) continue;
-    const std::int64_t coefficient = result.rest.coefficient_of(term.factors) / pivot.coefficient;
-    if (coefficient == 0) continue;
-    const Polynomial step = monomial_polynomial(coefficient, *factors);
-    Polynomial left = add(result.rest, multiply(b, coefficient, *factors), -1);
-    if (!single && terms_of(left) >= terms_of(result.rest)) continue;
-    result.quotient = add(result.quotient, step, 1);
-    result.rest = std::move(left);
+    auto factors = remove_factors(term.factors, pivot.factors);
+    const std::int64_t coefficient = term.coefficient / pivot.coefficient;
+    if (!factors || coefficient == 0) continue;
+    result.quotient = add(result.quotient, monomial_polynomial(coefficient, *factors), 1);
+    result.rest = add(result.rest, multiply(b, coefficient, *factors), -1);
   }
   return result;
 }

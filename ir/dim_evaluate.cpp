@@ -169,11 +169,11 @@ class Evaluation {
   const std::function<std::int64_t(const DimLeaf&)>& lookup_;
 };
 
-// "n = 3, m = 0": the values with which an evaluation failed.
+// " for n = 3, m = 0": the values with which an evaluation failed.
 std::string values_text(const Dim& dim, const std::function<std::int64_t(const DimLeaf&)>& lookup) {
   std::string text;
   for (const DimLeaf& leaf : dim.leaves()) {
-    if (!text.empty()) text += ", ";
+    text += text.empty() ? " for " : ", ";
     const std::string name = leaf.is_symbol() ? leaf.symbol : Dim::value(leaf.value, leaf.element).to_string();
     text += fmt::format("{} = {}", name, lookup(leaf));
     if (text.size() > 300) return text + ", ...";
@@ -200,11 +200,10 @@ std::int64_t Dim::evaluate(const std::function<std::int64_t(const DimLeaf&)>& lo
   try {
     return Evaluation(lookup).value(*this);
   } catch (const Overflow&) {
-    throw Error(ErrorKind::Inputs, fmt::format("the dim expression {} leaves the range of 64-bit integers for {}", abbreviated(*this),
-                                               values_text(*this, lookup)));
-  } catch (const ZeroDivision&) {
     throw Error(ErrorKind::Inputs,
-                fmt::format("the dim expression {} divides by zero for {}", abbreviated(*this), values_text(*this, lookup)));
+                fmt::format("the dim expression {} leaves the range of 64-bit integers{}", abbreviated(*this), values_text(*this, lookup)));
+  } catch (const ZeroDivision&) {
+    throw Error(ErrorKind::Inputs, fmt::format("the dim expression {} divides by zero{}", abbreviated(*this), values_text(*this, lookup)));
   }
 }
 

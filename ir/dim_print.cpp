@@ -43,6 +43,11 @@ class Printer {
         sum(dim);
         return;
       case Dim::Kind::FloorDiv: {
+        if (rounds_up(dim)) {
+          out_ += '-';
+          rounded_up(dim);
+          return;
+        }
         const Dim& a = dim.operands()[0];
         const Dim& b = dim.operands()[1];
         // A numerator rounded up to a constant divisor: floor_div(n + 7, 8) is ceil_div(n, 8).
@@ -108,7 +113,7 @@ class Printer {
     out_ += ')';
   }
 
-  // -floor_div(-a, b) is written ceil_div(a, b): the factor of a negative term whose sign can go there.
+  // floor_div(-a, b), which is written -ceil_div(a, b).
   static bool rounds_up(const Dim& factor) {
     if (factor.kind() != Dim::Kind::FloorDiv) return false;
     const Dim& a = factor.operands()[0];
@@ -118,24 +123,27 @@ class Printer {
            std::ranges::all_of(a.terms(), negative);
   }
 
+  void rounded_up(const Dim& quotient) { call("ceil_div", {Dim(0) - quotient.operands()[0], quotient.operands()[1]}); }
+
   void sum(const Dim& dim) {
     bool first = true;
     for (const Dim::Term& term : dim.terms()) {
-      const bool negative = term.coefficient < 0;
-      const auto turned = negative ? std::ranges::find_if(term.factors, rounds_up) : term.factors.end();
-      const bool minus = negative && turned == term.factors.end();
+      const auto turned = std::ranges::find_if(term.factors, rounds_up);
+      const bool minus = (term.coefficient < 0) != (turned != term.factors.end());
       if (!first)
         out_ += minus ? " - " : " + ";
       else if (minus)
         out_ += '-';
       first = false;
-      const std::uint64_t magnitude =
-          negative ? 0 - static_cast<std::uint64_t>(term.coefficient) : static_cast<std::uint64_t>(term.coefficient);
+      const auto coefficient = static_cast<std::uint64_t>(term.coefficient);
+      const std::uint64_t magnitude = term.coefficient < 0 ? 0 - coefficient : coefficient;
       if (magnitude != 1) out_ += fmt::format("{}*", magnitude);
       for (auto factor = term.factors.begin(); factor != term.factors.end(); ++factor) {
         if (factor != term.factors.begin()) out_ += '*';
         if (factor == turned)
-          call("ceil_div", {Dim(0) - factor->operands()[0], factor->operands()[1]});
+          rounded_up(*factor);
+        else if (rounds_up(*factor))
+          call("floor_div", factor->operands());
         else
           print(*factor);
       }
