@@ -1,6 +1,8 @@
 // Scalar programs as LLVM values: one element, or as many as there are lanes.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "codegen_cpu/index_emitter.h"
@@ -13,8 +15,8 @@ namespace anydim::codegen_cpu {
 // program is known to run at least once: loads must not be hoisted past it), and once a scope.
 class ProgramEmitter {
  public:
-  // Copies what it needs of `program`. `outputs` of stores are the region's results.
-  ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor);
+  // Copies what it needs of `program`. `roots`: steps that are used from outside (stored, reduced, kept), besides those no step uses.
+  ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor, const std::vector<std::int32_t>& roots = {});
 
   // The value of Accumulated slot `slot` from now on, computed in `home` (steps that use it are emitted there or deeper, so give each
   // new value a scope of its own).
@@ -23,13 +25,13 @@ class ProgramEmitter {
   void set_scratch(std::int32_t slot, llvm::Value* base, ir::DType dtype, const ir::Dim& index);
 
   // The value of a step in `scope`.
-  llvm::Value* value(Scope& scope, std::int32_t step);
+  llvm::Value* value(Scope& scope, std::int32_t step) { return place(scope, step).value; }
   // Writes to a result. Contiguous lanes are stored at once, others one by one; lanes that don't exist are not written.
   void store(Scope& scope, const ir::Store& store);
   ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
 
  private:
-  struct AccumulatedSlot {
+  struct Placed {
     llvm::Value* value = nullptr;
     Scope* home = nullptr;
   };
@@ -39,21 +41,23 @@ class ProgramEmitter {
     ir::Dim index;
   };
 
-  Scope& home(Scope& scope, std::int32_t step);
-  llvm::Value* emit(Scope& scope, std::int32_t step);
-  llvm::Value* guard(Scope& scope, std::int32_t step);
-  llvm::Value* emit_load(Scope& scope, std::int32_t step);
-  llvm::Value* emit_checked_index(Scope& scope, std::int32_t step);
-  llvm::Value* emit_apply(Scope& scope, std::int32_t step);
-  void find_guards(const ir::ScalarProgram& program);
+  void find_guards(const std::vector<std::int32_t>& roots);
+  ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
+  Placed place(Scope& scope, std::int32_t step);
+  Scope& home_of_step(Scope& scope, const ir::ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands);
+  llvm::Value* emit(Scope& home, std::int32_t position, const std::vector<Placed>& operands);
+  llvm::Value* mask_of(Scope& scope, std::int32_t position);
+  llvm::Value* conditions(Scope& scope, const ir::ScalarStep& guarded);
+  llvm::Value* emit_checked_index(Scope& home, std::int32_t position, llvm::Value* index);
 
   KernelBuilder& kernel_;
   Scope& floor_;
   std::uint64_t number_;
+  std::map<std::string, ir::Dim> names_;           // step symbols as they are called in this kernel
   std::vector<ir::ScalarStep> steps_;
   std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
-  std::vector<AccumulatedSlot> accumulated_;
-  std::vector<ScratchSlot> scratch_;
+  std::map<std::int32_t, Placed> accumulated_;
+  std::map<std::int32_t, ScratchSlot> scratch_;
 };
 
 // Loads and stores of `dtype` elements, one or a vector, at `offset` in `base`: uniform, contiguous or gathered as the offset's change
@@ -66,8 +70,12 @@ void store_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, ir::
 llvm::Value* widen(KernelBuilder& kernel, ir::DType dtype, llvm::Value* stored);
 llvm::Value* narrow(KernelBuilder& kernel, ir::DType dtype, llvm::Value* value);
 
-// One elementwise op at here(); operands have value_type of `operand_dtype` (where's condition: bool), all scalars or all one width.
-llvm::Value* emit_elementwise(KernelBuilder& kernel, const ir::ScalarStep& step, ir::DType operand_dtype,
+// Where `failed` (and `mask`, where there is one) holds in a lane that exists: sets the error slot with `check` and the lane's `value` (i64).
+void report_where(KernelBuilder& kernel, Scope& scope, llvm::Value* failed, llvm::Value* mask, std::int32_t check, llvm::Value* value);
+
+// One elementwise op, at the end of `scope`; operands have value_type of `operand_dtype` (where's condition: bool), all scalars or all
+// as wide as the scope's lanes. `mask`: lanes whose failures count, null for all.
+llvm::Value* emit_elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step, ir::DType operand_dtype,
                               const std::vector<llvm::Value*>& operands, llvm::Value* mask);
 
 }  // namespace anydim::codegen_cpu

@@ -1,0 +1,399 @@
+// Bodies of elementwise ops on registers; their meaning is ir/scalar.h's.
+#include <functional>
+#include <limits>
+
+#include "codegen_cpu/math_f32.h"
+#include "codegen_cpu/scalar_emitter.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::DType;
+using ir::Op;
+
+// Positions in ir::HostFunctions.
+enum Host : unsigned { Exp, Log, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Erf, Pow, Fmod };
+
+// Flags of a step (ir/loop_form.h).
+constexpr unsigned negative_or_truncate = 1, positive_flag = 2;
+
+class Elementwise {
+ public:
+  Elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step, DType operand_dtype, const std::vector<llvm::Value*>& operands,
+              llvm::Value* mask)
+      : kernel_(kernel), scope_(scope), step_(step), dtype_(operand_dtype), operands_(operands), mask_(mask), type_(operands.at(0)->getType()) {
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    width_ = vector ? vector->getNumElements() : 1;
+  }
+
+  llvm::Value* emit() {
+    kernel_.at(scope_);
+    if (step_.op == Op::where) return at().CreateSelect(operands_[0], operands_[1], operands_[2]);
+    if (step_.op == Op::cast) return cast(operands_[0], dtype_, step_.dtype);
+    if (dtype_ == DType::Bool) return on_bools();
+    return ir::is_float(dtype_) ? on_reals() : on_integers();
+  }
+
+ private:
+  llvm::IRBuilder<>& at() { return kernel_.here(); }
+  llvm::Value* a() { return operands_[0]; }
+  llvm::Value* b() { return operands_.at(1); }
+  llvm::Value* real(double value) { return llvm::ConstantFP::get(type_, value); }
+  llvm::Value* integer(std::int64_t value) { return llvm::ConstantInt::get(type_, static_cast<std::uint64_t>(value), true); }
+  llvm::Type* like(llvm::Type* element) { return kernel_.vector_of(element, width_); }
+  bool doubles() const { return type_->getScalarType()->isDoubleTy(); }
+
+  llvm::Value* cast(llvm::Value* value, DType from, DType to) {
+    if (from == to) return value;
+    auto* type = like(kernel_.value_type(to));
+    if (ir::is_float(from)) {
+      if (to == DType::Bool) return at().CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
+      if (ir::is_float(to)) return rounded(at().CreateFPCast(value, type), to);
+      const auto intrinsic = ir::is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+      return at().CreateIntrinsic(intrinsic, {type, value->getType()}, {value});
+    }
+    const bool is_signed = from != DType::Bool && ir::is_signed(from);
+    if (to == DType::Bool) return at().CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+    if (ir::is_float(to)) return rounded(is_signed ? at().CreateSIToFP(value, type) : at().CreateUIToFP(value, type), to);
+    return at().CreateIntCast(value, type, is_signed);
+  }
+
+  // A number of a narrow float type, kept in a wider register.
+  llvm::Value* rounded(llvm::Value* value, DType to) {
+    return to == DType::F16 || to == DType::BF16 ? widen(kernel_, to, narrow(kernel_, to, value)) : value;
+  }
+
+  llvm::Value* on_bools() {
+    switch (step_.op) {  // NOLINT: other ops aren't defined on bools
+      case Op::logical_not:
+      case Op::bit_not: return at().CreateNot(a());
+      case Op::logical_and:
+      case Op::bit_and:
+      case Op::min:
+      case Op::mul: return at().CreateAnd(a(), b());
+      case Op::logical_or:
+      case Op::bit_or:
+      case Op::max:
+      case Op::add: return at().CreateOr(a(), b());
+      case Op::logical_xor:
+      case Op::bit_xor: return at().CreateXor(a(), b());
+      case Op::equal: return at().CreateICmpEQ(a(), b());
+      case Op::less: return at().CreateICmpULT(a(), b());
+      case Op::less_equal: return at().CreateICmpULE(a(), b());
+      case Op::greater: return at().CreateICmpUGT(a(), b());
+      case Op::greater_equal: return at().CreateICmpUGE(a(), b());
+      default: undefined();
+    }
+  }
+
+  // ---- integers ----
+
+  llvm::Value* on_integers() {
+    const bool is_signed = ir::is_signed(dtype_);
+    const auto compare = [&](llvm::CmpInst::Predicate with_sign, llvm::CmpInst::Predicate without) {
+      return at().CreateICmp(is_signed ? with_sign : without, a(), b());
+    };
+    const auto extreme = [&](llvm::Intrinsic::ID with_sign, llvm::Intrinsic::ID without, llvm::Value* other) {
+      return at().CreateBinaryIntrinsic(is_signed ? with_sign : without, a(), other);
+    };
+    switch (step_.op) {  // NOLINT: other ops aren't defined on integers
+      case Op::abs: return is_signed ? at().CreateBinaryIntrinsic(llvm::Intrinsic::abs, a(), at().getFalse()) : a();
+      case Op::neg: return at().CreateNeg(a());
+      case Op::sign: {
+        auto* positive = at().CreateZExt(at().CreateICmpNE(a(), integer(0)), type_);
+        if (!is_signed) return positive;
+        return at().CreateSelect(at().CreateICmpSLT(a(), integer(0)), integer(-1), positive);
+      }
+      case Op::relu: return is_signed ? at().CreateBinaryIntrinsic(llvm::Intrinsic::smax, a(), integer(0)) : a();
+      case Op::floor:
+      case Op::ceil:
+      case Op::round: return a();
+      case Op::bit_not: return at().CreateNot(a());
+      case Op::add: return at().CreateAdd(a(), b());
+      case Op::sub: return at().CreateSub(a(), b());
+      case Op::mul: return at().CreateMul(a(), b());
+      case Op::div: return quotient(is_signed);
+      case Op::mod: return remainder(is_signed);
+      case Op::pow: return lanes([&](const std::vector<llvm::Value*>& scalars) { return integer_power(scalars[0], scalars[1], is_signed); });
+      case Op::min: return extreme(llvm::Intrinsic::smin, llvm::Intrinsic::umin, b());
+      case Op::max: return extreme(llvm::Intrinsic::smax, llvm::Intrinsic::umax, b());
+      case Op::bit_and: return at().CreateAnd(a(), b());
+      case Op::bit_or: return at().CreateOr(a(), b());
+      case Op::bit_xor: return at().CreateXor(a(), b());
+      case Op::equal: return at().CreateICmpEQ(a(), b());
+      case Op::less: return compare(llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_ULT);
+      case Op::less_equal: return compare(llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_ULE);
+      case Op::greater: return compare(llvm::CmpInst::ICMP_SGT, llvm::CmpInst::ICMP_UGT);
+      case Op::greater_equal: return compare(llvm::CmpInst::ICMP_SGE, llvm::CmpInst::ICMP_UGE);
+      default: undefined();
+    }
+  }
+
+  // The divisor, 1 in place of 0 (which is reported) so that the processor doesn't trap.
+  llvm::Value* checked_divisor(llvm::Value*& is_zero) {
+    is_zero = at().CreateICmpEQ(b(), integer(0));
+    if (step_.check >= 0) {
+      report_where(kernel_, scope_, is_zero, mask_, step_.check, llvm::ConstantInt::get(like(at().getInt64Ty()), 0));
+      kernel_.at(scope_);
+    }
+    return at().CreateSelect(is_zero, integer(1), b());
+  }
+
+  llvm::Value* quotient(bool is_signed) {
+    llvm::Value* is_zero = nullptr;
+    llvm::Value* divisor = checked_divisor(is_zero);
+    llvm::Value* result = nullptr;
+    if (is_signed) {
+      // The lowest value divided by -1 traps too.
+      auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
+      result = at().CreateSDiv(a(), at().CreateSelect(minus_one, integer(1), divisor));
+      result = at().CreateSelect(minus_one, at().CreateNeg(a()), result);
+    } else {
+      result = at().CreateUDiv(a(), divisor);
+    }
+    return at().CreateSelect(is_zero, integer(0), result);
+  }
+
+  llvm::Value* remainder(bool is_signed) {
+    llvm::Value* is_zero = nullptr;
+    llvm::Value* divisor = checked_divisor(is_zero);
+    if (!is_signed) return at().CreateURem(a(), divisor);
+    auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
+    llvm::Value* result = at().CreateSRem(a(), at().CreateSelect(minus_one, integer(1), divisor));
+    if ((step_.flags & negative_or_truncate) != 0) return result;
+    auto* off = at().CreateAnd(at().CreateICmpNE(result, integer(0)), at().CreateICmpSLT(at().CreateXor(result, divisor), integer(0)));
+    return at().CreateSelect(off, at().CreateAdd(result, divisor), result);
+  }
+
+  llvm::Value* integer_power(llvm::Value* base, llvm::Value* exponent, bool is_signed) {
+    auto* i64 = at().getInt64Ty();
+    auto* result = at().CreateCall(power_function(is_signed), {at().CreateIntCast(base, i64, is_signed), at().CreateIntCast(exponent, i64, is_signed)});
+    return at().CreateTrunc(result, type_->getScalarType());
+  }
+
+  // i64 power by squaring; a negative exponent gives the reciprocal truncated: 1, -1 or 0.
+  llvm::Function* power_function(bool is_signed) {
+    const char* name = is_signed ? "power" : "unsigned_power";
+    if (auto* known = kernel_.module().getFunction(name)) return known;
+    auto* i64 = at().getInt64Ty();
+    auto* function = llvm::Function::Create(llvm::FunctionType::get(i64, {i64, i64}, false), llvm::GlobalValue::InternalLinkage, name, kernel_.module());
+    set_function_attributes(*function, kernel_.target());
+    function->addFnAttr(llvm::Attribute::NoInline);
+    auto& context = kernel_.context();
+    auto* entry = llvm::BasicBlock::Create(context, "entry", function);
+    auto* loop = llvm::BasicBlock::Create(context, "loop", function);
+    auto* done = llvm::BasicBlock::Create(context, "done", function);
+    auto *base = function->getArg(0), *exponent = function->getArg(1);
+    llvm::IRBuilder<> code(entry);
+    auto* one = code.getInt64(1);
+    auto* zero = code.getInt64(0);
+    code.CreateBr(loop);
+    code.SetInsertPoint(loop);
+    auto* power = code.CreatePHI(i64, 2);
+    auto* factor = code.CreatePHI(i64, 2);
+    auto* rest = code.CreatePHI(i64, 2);
+    auto* next_power = code.CreateSelect(code.CreateICmpNE(code.CreateAnd(rest, one), zero), code.CreateMul(power, factor), power);
+    auto* next_factor = code.CreateMul(factor, factor);
+    auto* next_rest = code.CreateLShr(rest, 1);
+    power->addIncoming(one, entry);
+    power->addIncoming(next_power, loop);
+    factor->addIncoming(base, entry);
+    factor->addIncoming(next_factor, loop);
+    rest->addIncoming(exponent, entry);
+    rest->addIncoming(next_rest, loop);
+    code.CreateCondBr(code.CreateICmpNE(next_rest, zero), loop, done);
+    code.SetInsertPoint(done);
+    llvm::Value* result = next_power;
+    if (is_signed) {
+      auto* minus_one = code.getInt64(static_cast<std::uint64_t>(-1));
+      auto* odd = code.CreateICmpNE(code.CreateAnd(exponent, one), zero);
+      auto* flipped = code.CreateSelect(code.CreateICmpEQ(base, minus_one), code.CreateSelect(odd, minus_one, one), zero);
+      auto* reciprocal = code.CreateSelect(code.CreateICmpEQ(base, one), one, flipped);
+      result = code.CreateSelect(code.CreateICmpSLT(exponent, zero), reciprocal, result);
+    }
+    code.CreateRet(result);
+    return function;
+  }
+
+  // ---- reals ----
+
+  llvm::Value* on_reals() {
+    switch (step_.op) {  // NOLINT: other ops aren't defined on reals
+      case Op::abs: return at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a());
+      case Op::neg: return at().CreateFNeg(a());
+      case Op::sign: {
+        auto* positive = at().CreateSelect(at().CreateFCmpOGT(a(), real(0)), real(1), real(0));
+        auto* known = at().CreateSelect(at().CreateFCmpOLT(a(), real(0)), real(-1), positive);
+        return at().CreateSelect(at().CreateFCmpUNO(a(), a()), a(), known);
+      }
+      case Op::floor: return round_to(llvm::Intrinsic::floor);
+      case Op::ceil: return round_to(llvm::Intrinsic::ceil);
+      case Op::round: return round_to(llvm::Intrinsic::roundeven);
+      case Op::sqrt: return at().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a());
+      case Op::reciprocal: return at().CreateFDiv(real(1), a());
+      case Op::exp: return doubles() ? host(Exp) : exp_f32(kernel_, a());
+      case Op::log: return doubles() ? host(Log) : log_f32(kernel_, a());
+      case Op::sin: return host(Sin);
+      case Op::cos: return host(Cos);
+      case Op::tan: return host(Tan);
+      case Op::asin: return host(Asin);
+      case Op::acos: return host(Acos);
+      case Op::atan: return host(Atan);
+      case Op::sinh: return host(Sinh);
+      case Op::cosh: return host(Cosh);
+      case Op::asinh: return host(Asinh);
+      case Op::acosh: return host(Acosh);
+      case Op::atanh: return host(Atanh);
+      case Op::tanh: return doubles() ? host(Tanh) : tanh_f32(kernel_, a());
+      case Op::erf: return doubles() ? host(Erf) : erf_f32(kernel_, a());
+      case Op::sigmoid:
+        if (!doubles()) return sigmoid_f32(kernel_, a());
+        return at().CreateFDiv(real(1), at().CreateFAdd(real(1), host(Exp, at().CreateFNeg(a()))));
+      case Op::gelu:
+        if (!doubles()) return gelu_f32(kernel_, a());
+        return half_plus(host(Erf, at().CreateFMul(a(), real(0.70710678118654752440))));
+      case Op::gelu_tanh: {
+        if (!doubles()) return gelu_tanh_f32(kernel_, a());
+        auto* cube = at().CreateFMul(at().CreateFMul(a(), a()), a());
+        auto* inner = at().CreateFAdd(a(), at().CreateFMul(cube, real(0.044715)));
+        return half_plus(host(Tanh, at().CreateFMul(inner, real(0.79788456080286535588))));
+      }
+      case Op::relu: return at().CreateSelect(at().CreateFCmpOLT(a(), real(0)), real(0), a());
+      case Op::is_nan: return at().CreateFCmpUNO(a(), a());
+      case Op::is_inf: return is_infinite();
+      case Op::add: return at().CreateFAdd(a(), b());
+      case Op::sub: return at().CreateFSub(a(), b());
+      case Op::mul: return at().CreateFMul(a(), b());
+      case Op::div: return at().CreateFDiv(a(), b());
+      case Op::mod: return real_remainder();
+      case Op::pow: return real_power();
+      case Op::min: return extreme(llvm::CmpInst::FCMP_OLT);
+      case Op::max: return extreme(llvm::CmpInst::FCMP_OGT);
+      case Op::equal: return at().CreateFCmpOEQ(a(), b());
+      case Op::less: return at().CreateFCmpOLT(a(), b());
+      case Op::less_equal: return at().CreateFCmpOLE(a(), b());
+      case Op::greater: return at().CreateFCmpOGT(a(), b());
+      case Op::greater_equal: return at().CreateFCmpOGE(a(), b());
+      default: undefined();
+    }
+  }
+
+  llvm::Value* half_plus(llvm::Value* inner) { return at().CreateFMul(at().CreateFMul(a(), real(0.5)), at().CreateFAdd(inner, real(1))); }
+
+  // The machine's minimum and maximum give the second operand where one is NaN; a NaN first operand is put back.
+  llvm::Value* extreme(llvm::CmpInst::Predicate predicate) {
+    auto* better = at().CreateSelect(at().CreateFCmp(predicate, a(), b()), a(), b());
+    return at().CreateSelect(at().CreateFCmpUNO(a(), a()), a(), better);
+  }
+
+  llvm::Value* is_infinite() {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    llvm::Value* result = llvm::Constant::getNullValue(like(at().getInt1Ty()));
+    if ((step_.flags & negative_or_truncate) != 0) result = at().CreateOr(result, at().CreateFCmpOEQ(a(), real(-infinity)));
+    if ((step_.flags & positive_flag) != 0) result = at().CreateOr(result, at().CreateFCmpOEQ(a(), real(infinity)));
+    return result;
+  }
+
+  llvm::Value* round_to(llvm::Intrinsic::ID intrinsic) {
+    if (kernel_.target().level != Level::Baseline) return at().CreateUnaryIntrinsic(intrinsic, a());
+    // SSE2 has no rounding: adding and subtracting 2^23 (2^52) rounds to even what is smaller; larger numbers have no fraction.
+    auto* magic = real(doubles() ? 0x1p52 : 0x1p23);
+    auto* magnitude = at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a());
+    llvm::Value* nearest = at().CreateFSub(at().CreateFAdd(magnitude, magic), magic);
+    nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, a());
+    if (intrinsic == llvm::Intrinsic::floor) {
+      nearest = at().CreateFSub(nearest, at().CreateSelect(at().CreateFCmpOGT(nearest, a()), real(1), real(0)));
+    } else if (intrinsic == llvm::Intrinsic::ceil) {
+      nearest = at().CreateFAdd(nearest, at().CreateSelect(at().CreateFCmpOLT(nearest, a()), real(1), real(0)));
+      nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, a());
+    }
+    return at().CreateSelect(at().CreateFCmpOLT(magnitude, magic), nearest, a());
+  }
+
+  llvm::Value* real_remainder() {
+    auto* rest = host(Fmod, a(), b());
+    if ((step_.flags & negative_or_truncate) != 0) return rest;
+    auto* zero = real(0);
+    auto* off = at().CreateXor(at().CreateFCmpOLT(rest, zero), at().CreateFCmpOLT(b(), zero));
+    auto* moved = at().CreateSelect(off, at().CreateFAdd(rest, b()), rest);
+    return at().CreateSelect(at().CreateFCmpOEQ(rest, zero), at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, rest, b()), moved);
+  }
+
+  llvm::Value* real_power() {
+    // Squares and cubes are what models raise to; the products are as good as pow.
+    if (const auto* constant = llvm::dyn_cast<llvm::Constant>(b())) {
+      const auto* splat = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant->getType()->isVectorTy() ? constant->getSplatValue() : constant);
+      if (splat && splat->isExactlyValue(1.0)) return a();
+      if (splat && splat->isExactlyValue(2.0)) return at().CreateFMul(a(), a());
+      if (splat && splat->isExactlyValue(3.0)) return at().CreateFMul(at().CreateFMul(a(), a()), a());
+    }
+    return host(Pow, a(), b());
+  }
+
+  // ---- one lane after the other ----
+
+  llvm::Value* lanes(const std::function<llvm::Value*(const std::vector<llvm::Value*>&)>& body) {
+    if (width_ == 1) return body(operands_);
+    llvm::Value* result = llvm::PoisonValue::get(type_);
+    for (unsigned lane = 0; lane < width_; ++lane) {
+      std::vector<llvm::Value*> scalars;
+      for (llvm::Value* operand : operands_) scalars.push_back(at().CreateExtractElement(operand, lane));
+      result = at().CreateInsertElement(result, body(scalars), lane);
+    }
+    return result;
+  }
+
+  // A libm function, in double; one shared loop over the lanes a kernel, function and width.
+  template <typename... Operands>
+  llvm::Value* host(Host function, Operands... operands) {
+    std::vector<llvm::Value*> values{operands...};
+    if (values.empty()) values = {a()};
+    std::vector<llvm::Value*> memory;
+    auto* f64 = at().getDoubleTy();
+    for (llvm::Value* value : values) {
+      auto* wide = at().CreateFPCast(value, like(f64));
+      if (width_ == 1) {
+        memory.push_back(wide);
+        continue;
+      }
+      auto* array = kernel_.variable(wide->getType(), "lanes");
+      at().CreateStore(wide, array);
+      memory.push_back(array);
+    }
+    if (width_ == 1) return at().CreateFPCast(kernel_.call_host(function, memory), type_);
+    auto* results = kernel_.variable(like(f64), "results");
+    kernel_.loop(scope_, kernel_.constant(0), kernel_.constant(width_), 1, [&](Scope& body, llvm::Value* lane) {
+      auto& code = kernel_.at(body);
+      std::vector<llvm::Value*> scalars;
+      for (llvm::Value* array : memory) scalars.push_back(code.CreateLoad(f64, code.CreateGEP(f64, array, lane)));
+      llvm::Value* result = kernel_.call_host(function, scalars);
+      code.CreateStore(result, code.CreateGEP(f64, results, lane));
+    });
+    kernel_.at(scope_);
+    return at().CreateFPCast(at().CreateLoad(like(f64), results), type_);
+  }
+
+  [[noreturn]] void undefined() {
+    internal_error("the op " + std::string(ir::info(step_.op).text) + " has a body for " + std::string(ir::name_of(dtype_)));
+  }
+
+  KernelBuilder& kernel_;
+  Scope& scope_;
+  const ir::ScalarStep& step_;
+  DType dtype_;
+  std::vector<llvm::Value*> operands_;
+  llvm::Value* mask_;
+  llvm::Type* type_;
+  unsigned width_ = 1;
+};
+
+}  // namespace
+
+llvm::Value* emit_elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step, DType operand_dtype,
+                              const std::vector<llvm::Value*>& operands, llvm::Value* mask) {
+  return Elementwise(kernel, scope, step, operand_dtype, operands, mask).emit();
+}
+
+}  // namespace anydim::codegen_cpu
