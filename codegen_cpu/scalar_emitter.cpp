@@ -35,7 +35,9 @@ ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& p
     const auto position = static_cast<std::int32_t>(i);
     const std::string name = "#" + std::to_string(number_) + "." + std::to_string(i);
     names_.emplace(ir::step_symbol(position), Dim::symbol(name));
-    kernel_.symbols().declare(name, {.below = step.index.at(0)});
+    ir::SymbolInfo info;
+    info.below = step.index.at(0);
+    kernel_.symbols().declare(name, std::move(info));
   }
   find_guards(roots);
 }
