@@ -130,6 +130,7 @@ void FunctionParser::where() {
         tokens_.expected("the name of a symbol");
       }
       const Token name = tokens_.take();
+      if (name.text.empty()) tokens_.fail(name, "a symbol has a name");
       if (function_.symbols.contains(name.text)) {
         tokens_.fail(name, fmt::format("symbol {} is declared twice", symbol_text(name.text)));
       }
@@ -169,7 +170,7 @@ SymbolInfo FunctionParser::symbol_info() {
 void FunctionParser::body() {
   tokens_.expect("{");
   statements(function_.body);
-  if (!tokens_.accept("return")) tokens_.expected("a binding or 'return'");
+  if (!tokens_.accept("return")) tokens_.expected("'return'");
   bool named = kind_ == Kind::Function;
   if (!tokens_.at("}")) {
     do {
@@ -279,7 +280,6 @@ DimScope FunctionParser::scope(Symbols symbols) {
 }
 
 Dim FunctionParser::symbol(const Token& token, Symbols symbols) {
-  if (token.text.empty()) tokens_.fail(token, "a symbol has a name");
   if (symbols == Symbols::Uses) {
     used_symbols_.push_back(token);
   } else if (header_) {

@@ -332,7 +332,7 @@ Block FunctionParser::nested_block() {
   }
   tokens_.expect("{");
   statements(block);
-  if (!tokens_.accept("yield")) tokens_.expected("a binding or 'yield'");
+  if (!tokens_.accept("yield")) tokens_.expected("'yield'");
   if (!tokens_.at("}")) {
     do block.results.push_back(operand(block));
     while (tokens_.accept(","));
