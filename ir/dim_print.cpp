@@ -1,7 +1,7 @@
 // Dims as text. The grammar, which the parser of the text form reads back:
 //   sum     := ["-"] product (("+" | "-") product)*
 //   product := factor ("*" factor)*
-//   factor  := integer | symbol | call | "(" sum ")"
+//   factor  := integer | symbol (quoted where its name needs it) | call | "(" sum ")"
 //   call    := ("floor_div" | "ceil_div" | "mod" | "broadcast") "(" sum "," sum ")" | ("min" | "max") "(" sum ("," sum)+ ")"
 //            | "select" "(" sum ("==" | "!=" | "<" | "<=") sum "," sum "," sum ")" | "value" "(" tensor "," integer ")"
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 
 #include "ir/dim_node.h"
 #include "ir/error.h"
+#include "ir/quote.h"
 
 namespace anydim::ir {
 
@@ -33,7 +34,7 @@ class Printer {
         out_ += std::to_string(dim.constant_part());
         return;
       case Dim::Kind::Symbol:
-        out_ += dim.leaf().symbol;
+        out_ += symbol_text(dim.leaf().symbol);
         return;
       case Dim::Kind::Value:
         out_ +=

@@ -23,7 +23,7 @@ int hex_digit(char c) {
 }
 
 constexpr std::array<std::string_view, 18> punctuation = {"->", "<=", "==", "!=", "(", ")", "[", "]", "{",
-                                                         "}",  ",",  ":",  "=",  "+", "-", "*", "<", "?"};
+                                                          "}",  ",",  ":",  "=",  "+", "-", "*", "<", "?"};
 
 // The line around `offset`, cut to a window where it is long, and the caret's place in it.
 std::string excerpt(std::string_view text, std::size_t offset) {
@@ -45,8 +45,7 @@ std::string excerpt(std::string_view text, std::size_t offset) {
 
 }  // namespace
 
-TokenStream::TokenStream(std::string_view text, std::string source_name)
-    : text_(text), source_name_(std::move(source_name)) {
+TokenStream::TokenStream(std::string_view text, std::string source_name) : text_(text), source_name_(std::move(source_name)) {
   next_ = lex();
 }
 
@@ -88,8 +87,7 @@ void TokenStream::fail(std::size_t offset, std::string_view message) const {
   const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
   const std::size_t newline = offset == 0 ? std::string_view::npos : text_.rfind('\n', offset - 1);
   const std::size_t column = newline == std::string_view::npos ? offset + 1 : offset - newline;
-  throw Error(ErrorKind::Malformed,
-              fmt::format("{}:{}:{}: {}\n{}", source_name_, line, column, message, excerpt(text_, offset)));
+  throw Error(ErrorKind::Malformed, fmt::format("{}:{}:{}: {}\n{}", source_name_, line, column, message, excerpt(text_, offset)));
 }
 
 void TokenStream::expected(std::string_view what) const {
@@ -171,8 +169,7 @@ Token TokenStream::lex_number() {
   const bool hexadecimal = text_.substr(begin).starts_with("0x");
   while (position_ < text_.size()) {
     const char c = text_[position_];
-    const bool exponent_sign =
-        (c == '+' || c == '-') && !hexadecimal && (text_[position_ - 1] == 'e' || text_[position_ - 1] == 'E');
+    const bool exponent_sign = (c == '+' || c == '-') && !hexadecimal && (text_[position_ - 1] == 'e' || text_[position_ - 1] == 'E');
     if (!is_name_character(c) && !exponent_sign) break;
     ++position_;
   }
@@ -202,8 +199,7 @@ std::string TokenStream::lex_quoted() {
       out += '\t';
     } else if (escape == 'r') {
       out += '\r';
-    } else if (escape == 'x' && position_ + 2 <= text_.size() && hex_digit(text_[position_]) >= 0 &&
-               hex_digit(text_[position_ + 1]) >= 0) {
+    } else if (escape == 'x' && position_ + 2 <= text_.size() && hex_digit(text_[position_]) >= 0 && hex_digit(text_[position_ + 1]) >= 0) {
       out += static_cast<char>(hex_digit(text_[position_]) * 16 + hex_digit(text_[position_ + 1]));
       position_ += 2;
     } else {

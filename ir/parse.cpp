@@ -34,8 +34,8 @@ void resolve_region(Binding& binding, const Reference& reference, const Module& 
   const auto& names = region.body.symbols.names();
   std::vector<Dim> ordered;
   for (const std::string& name : names) {
-    const auto found = std::find_if(reference.symbols.begin(), reference.symbols.end(),
-                                    [&](const Token& token) { return token.text == name; });
+    const auto found =
+        std::find_if(reference.symbols.begin(), reference.symbols.end(), [&](const Token& token) { return token.text == name; });
     if (found == reference.symbols.end()) {
       tokens.fail(reference.name, fmt::format("region {} needs a dim for its symbol {}: [{} = ...]", global_text(region.name),
                                               symbol_text(name), symbol_text(name)));
@@ -193,8 +193,8 @@ void FunctionParser::body() {
 void FunctionParser::check_results(const DeclaredResults& declared) {
   const auto& results = function_.body.results;
   if (declared.types.size() != results.size()) {
-    tokens_.fail(declared.offset, fmt::format("{} declares {} results but returns {}", global_text(function_.name),
-                                              declared.types.size(), results.size()));
+    tokens_.fail(declared.offset,
+                 fmt::format("{} declares {} results but returns {}", global_text(function_.name), declared.types.size(), results.size()));
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     Value& value = function_.values[results[i]];
@@ -202,8 +202,7 @@ void FunctionParser::check_results(const DeclaredResults& declared) {
       value.type = with_fresh_symbols(declared.types[i]);
     } else if (!matches(declared.types[i], value.type)) {
       tokens_.fail(declared.offset, fmt::format("result {} of {} is declared {}, but {} is {}", i, global_text(function_.name),
-                                                print(function_, declared.types[i]), value_text(value.name),
-                                                print(function_, value.type)));
+                                                print(function_, declared.types[i]), value_text(value.name), print(function_, value.type)));
     }
   }
 }
@@ -304,8 +303,7 @@ Dim FunctionParser::fresh_symbol() {
 
 bool FunctionParser::matches(const Type& declared, const Type& actual) const {
   const auto all = [&](const std::vector<Type>& left, const std::vector<Type>& right) {
-    return std::equal(left.begin(), left.end(), right.begin(), right.end(),
-                      [&](const Type& a, const Type& b) { return matches(a, b); });
+    return std::equal(left.begin(), left.end(), right.begin(), right.end(), [&](const Type& a, const Type& b) { return matches(a, b); });
   };
   if (declared.kind == Type::Kind::Unknown) return true;
   const auto same_dim = [](const Dim& a, const Dim& b) { return a == Dim::symbol(std::string(unknown_mark)) || a == b; };

@@ -112,9 +112,8 @@ void FunctionParser::application(Binding& binding, Block& block, std::string_vie
   binding.op = *op;
   if (*op == Op::call || *op == Op::region) {
     binding.callee = static_cast<std::uint32_t>(state_.references.size());
-    state_.references.push_back({tokens_.expect(TokenKind::GlobalName, fmt::format("the name of a {}, @name",
-                                                                                   *op == Op::call ? "function" : "region")),
-                                 {}});
+    state_.references.push_back(
+        {tokens_.expect(TokenKind::GlobalName, fmt::format("the name of a {}, @name", *op == Op::call ? "function" : "region")), {}});
   }
   const std::size_t bindings_before = block.bindings.size();
   tokens_.expect("(");
@@ -160,8 +159,9 @@ void FunctionParser::choose_twin(Binding& binding, Block& block, const Token& na
   bool constant = extra <= taken.size() && extra <= nested;
   for (std::size_t i = 0; constant && i < extra; ++i) {
     const Binding& literal = block.bindings[block.bindings.size() - extra + i];
-    const bool fits = taken[i].kind == AttributeInfo::Kind::Integers ? literal.op == Op::shape
-                                                                    : taken[i].kind == AttributeInfo::Kind::Integer && literal.op == Op::dim;
+    const bool fits = taken[i].kind == AttributeInfo::Kind::Integers
+                          ? literal.op == Op::shape
+                          : taken[i].kind == AttributeInfo::Kind::Integer && literal.op == Op::dim;
     constant = fits && is_constant_literal(literal) && literal.results[0] == binding.operands[static_cast<std::size_t>(most) + i];
   }
   if (!constant) {
@@ -213,8 +213,8 @@ void FunctionParser::attributes(Binding& binding) {
     if (found == known.end()) {
       std::string names;
       for (const AttributeInfo& row : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
-      tokens_.fail(name, fmt::format("{} has no attribute '{}'; it takes {}", info(binding.op).text, name.text,
-                                     names.empty() ? "none" : names));
+      tokens_.fail(name,
+                   fmt::format("{} has no attribute '{}'; it takes {}", info(binding.op).text, name.text, names.empty() ? "none" : names));
     }
     if (binding.attributes.contains(name.text)) tokens_.fail(name, fmt::format("attribute '{}' is given twice", name.text));
     tokens_.expect("=");
@@ -230,8 +230,7 @@ void FunctionParser::refuse_symbol(const Token& name, const Binding& binding) {
   const bool symbolic = next.kind == TokenKind::Identifier || next.text == "?";
   if (!symbolic || next.text == "inf" || next.text == "nan") return;
   const std::optional<Op> dynamic = dynamic_twin(binding.op);
-  tokens_.fail(next, fmt::format("attribute '{}' of {} holds constants, not the symbol {}{}", name.text, info(binding.op).text,
-                                 next.text,
+  tokens_.fail(next, fmt::format("attribute '{}' of {} holds constants, not the symbol {}{}", name.text, info(binding.op).text, next.text,
                                  dynamic ? fmt::format("; {} takes it as an operand, shape(...)", info(*dynamic).text) : ""));
 }
 

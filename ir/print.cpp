@@ -336,8 +336,7 @@ class FunctionPrinter {
   }
 
   void region_dims(const Binding& binding) {
-    const Region* region =
-        module_ != nullptr && binding.callee < module_->regions.size() ? &module_->regions[binding.callee] : nullptr;
+    const Region* region = module_ != nullptr && binding.callee < module_->regions.size() ? &module_->regions[binding.callee] : nullptr;
     out_ += " [";
     for (std::size_t i = 0; i < binding.dims.size(); ++i) {
       if (i > 0) out_ += ", ";

@@ -47,9 +47,7 @@ bool is_plain_symbol(std::string_view name) {
   return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), is_name_character);
 }
 
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), is_name_character);
-}
+bool is_plain_name(std::string_view name) { return !name.empty() && std::all_of(name.begin(), name.end(), is_name_character); }
 
 std::string quote(std::string_view text) {
   std::string out = "\"";

@@ -20,8 +20,7 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::a
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t first = std::uint64_t{0xd2511f53} * counter[0];
     const std::uint64_t second = std::uint64_t{0xcd9e8d57} * counter[2];
-    counter = {high_half(second) ^ counter[1] ^ key[0], low_half(second), high_half(first) ^ counter[3] ^ key[1],
-               low_half(first)};
+    counter = {high_half(second) ^ counter[1] ^ key[0], low_half(second), high_half(first) ^ counter[3] ^ key[1], low_half(first)};
     key[0] += 0x9e3779b9;
     key[1] += 0xbb67ae85;
   }

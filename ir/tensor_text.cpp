@@ -112,8 +112,7 @@ void append_type(std::string& out, const Tensor& tensor) {
 
 class TensorReader {
  public:
-  TensorReader(TokenStream& tokens, std::string_view name, const FileResolver& files)
-      : tokens_(tokens), name_(name), files_(files) {}
+  TensorReader(TokenStream& tokens, std::string_view name, const FileResolver& files) : tokens_(tokens), name_(name), files_(files) {}
 
   Tensor read() {
     begin_ = tokens_.peek().offset;
@@ -318,8 +317,8 @@ class TensorReader {
     tokens_.expect(")");
     if (offset < 0) tokens_.fail(path, fmt::format("the offset into '{}' is negative: {}", path.text, offset));
     if (length != byte_count(dtype_, dims_)) {
-      tokens_.fail(at_length, fmt::format("a tensor {} takes {} bytes, the reference gives {}", shape_text(),
-                                          byte_count(dtype_, dims_), length));
+      tokens_.fail(at_length,
+                   fmt::format("a tensor {} takes {} bytes, the reference gives {}", shape_text(), byte_count(dtype_, dims_), length));
     }
     if (!files_) tokens_.fail(path, fmt::format("this text refers to the file {}, but may not read files here", quote(path.text)));
     return files_(path.text, offset, length, dtype_, dims_);

@@ -14,8 +14,8 @@ namespace anydim::ir {
 class TokenStream;
 
 // Gives the bytes [offset, offset + length) of a file that a text names, as a tensor of that dtype and those dims.
-using FileResolver = std::function<Tensor(const std::string& file, std::int64_t offset, std::int64_t length, DType dtype,
-                                          std::vector<std::int64_t> dims)>;
+using FileResolver =
+    std::function<Tensor(const std::string& file, std::int64_t offset, std::int64_t length, DType dtype, std::vector<std::int64_t> dims)>;
 
 inline constexpr std::int64_t largest_inline_tensor = 64;  // elements
 

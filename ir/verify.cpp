@@ -35,17 +35,15 @@ std::size_t alternative(AttributeInfo::Kind kind) {
   return std::variant_npos;
 }
 
-std::string count_text(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
+std::string count_text(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
 template <typename List>
 void check_names(const List& list, std::string_view what, const VerifyOptions& options) {
   std::set<std::string_view> names;
   for (const auto& item : list) {
     if (!names.insert(item.name).second) {
-      throw Error(options.kind, fmt::format("{}{}the module has two {} named {}", options.stage, options.stage.empty() ? "" : ": ",
-                                            what, global_text(item.name)));
+      throw Error(options.kind, fmt::format("{}{}the module has two {} named {}", options.stage, options.stage.empty() ? "" : ": ", what,
+                                            global_text(item.name)));
     }
   }
 }
@@ -155,8 +153,8 @@ void FunctionVerifier::attributes(const Binding& binding) {
     if (found == binding.attributes.end()) {
       if (!row.optional) fail(fmt::format("attribute '{}' is missing", row.name));
     } else if (found->second.index() != alternative(row.kind)) {
-      fail(fmt::format("attribute '{}' is {}, expected {}", row.name, kind_names[found->second.index()],
-                       kind_names[alternative(row.kind)]));
+      fail(
+          fmt::format("attribute '{}' is {}, expected {}", row.name, kind_names[found->second.index()], kind_names[alternative(row.kind)]));
     }
   }
   for (const auto& [name, value] : binding.attributes) {

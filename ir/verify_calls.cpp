@@ -10,9 +10,7 @@
 namespace anydim::ir {
 namespace {
 
-std::string count_text(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
+std::string count_text(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
 }  // namespace
 
@@ -35,8 +33,8 @@ void FunctionVerifier::blocks(const Binding& binding) {
                        count_text(body.parameters.size(), "parameter"), carried + 2));
     }
     if (body.results.size() < carried + 1 || body.results.size() != binding.results.size() + 1) {
-      fail(fmt::format("its body yields {}, expected {}: condition, carried and scanned values",
-                       count_text(body.results.size(), "value"), std::max(carried, binding.results.size()) + 1));
+      fail(fmt::format("its body yields {}, expected {}: condition, carried and scanned values", count_text(body.results.size(), "value"),
+                       std::max(carried, binding.results.size()) + 1));
     }
   }
   for (const Block& block : binding.blocks) inner_block(binding, block);

@@ -184,8 +184,9 @@ region @plain() {
   const Module module = parse(R"(fn @main(%x: Tensor[(n, m), f32]) { return region @r(%x) [b = m + 1, a = 2*n] }
     region @r(%x: Tensor[(a, b), f32]) { return %x })");
   EXPECT_EQ(module.functions[0].body.bindings[0].dims, (std::vector<Dim>{2 * Dim::symbol("n"), Dim::symbol("m") + 1}));
-  EXPECT_EQ(module.regions[0].identity, "weights\n(%0: Tensor[(a, b), f32])\n  where a in [0, 2147483647], b in [0, 2147483647] {\n"
-                                        "  return %0\n}\n");
+  EXPECT_EQ(module.regions[0].identity,
+            "weights\n(%0: Tensor[(a, b), f32])\n  where a in [0, 2147483647], b in [0, 2147483647] {\n"
+            "  return %0\n}\n");
 }
 
 TEST(PrintParse, IdentityIgnoresNamesAndSources) {
@@ -194,10 +195,11 @@ TEST(PrintParse, IdentityIgnoresNamesAndSources) {
   const Module other = parse(R"(fn @main() { return }
     region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%p, %q) return %r as "out" })");
   EXPECT_EQ(one.regions[0].identity, other.regions[0].identity);
-  for (const char* different : {"region @b(%p: Tensor[(s0), f32], %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%p, %q) return %r }",
-                                "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 8] { %r = add(%p, %q) return %r }",
-                                "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%q, %p) return %r }",
-                                "region @b(%p: Tensor[(s0), f16], weight %q: Tensor[(s0), f16]) where s0 in [0, 9] { %r = add(%p, %q) return %r }"}) {
+  for (const char* different :
+       {"region @b(%p: Tensor[(s0), f32], %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%p, %q) return %r }",
+        "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 8] { %r = add(%p, %q) return %r }",
+        "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%q, %p) return %r }",
+        "region @b(%p: Tensor[(s0), f16], weight %q: Tensor[(s0), f16]) where s0 in [0, 9] { %r = add(%p, %q) return %r }"}) {
     EXPECT_NE(one.regions[0].identity, parse(std::string("fn @main() { return } ") + different).regions[0].identity) << different;
   }
 }
@@ -288,8 +290,8 @@ TEST(PrintParse, ConstantsAreExact) {
   };
   expect_exact(of_bits(DType::F32, {0, 0x80000000, 1, 0x007fffff, 0x7f7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001,
                                     0x3dcccccd, 0x3eaaaaab}));
-  expect_exact(of_bits(DType::F64, {0, 1ull << 63, 1, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000, 0xfff8000000000001,
-                                    0x3fb999999999999a}));
+  expect_exact(of_bits(
+      DType::F64, {0, 1ull << 63, 1, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000, 0xfff8000000000001, 0x3fb999999999999a}));
   for (const DType dtype : {DType::F16, DType::BF16}) {
     std::vector<std::uint64_t> bits(64);
     for (std::uint64_t from = 0; from < 65536; from += 64) {
