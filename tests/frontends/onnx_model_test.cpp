@@ -1,0 +1,119 @@
+// What a model becomes: parameters, symbols, constants, names, sources.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "frontends/onnx.h"
+#include "ir/print.h"
+#include "tests/frontends/model_builder.h"
+
+namespace anydim::frontends {
+namespace {
+
+TEST(OnnxModel, NamedDimsBecomeSymbolsAndNodesKeepTheirNames) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"batch", "seq", 8}).input("y", f32, {"batch", 1, ""}).output("sum", f32);
+  builder.node("Add", {"x", "y"}, {"s"}).name("/encoder/Add");
+  builder.node("Relu", {"s"}, {"sum"});
+  EXPECT_EQ(builder.text(), R"(fn @main(%x: Tensor[(batch, seq, 8), f32], %y: Tensor[(batch, 1, ?), f32])
+  where batch in [0, 2147483647], seq in [0, 2147483647] {
+  %s = add(%x, %y) from "/encoder/Add"
+  %sum = relu(%s) from "Relu #1"
+  return %sum
+}
+)");
+}
+
+TEST(OnnxModel, NamesThatAreNoIdentifiersBecomeOnesAndStayApart) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"2*seq", "past length", "past_length", "past length"}).output("x");
+  const ir::Module module = builder.read();
+  const auto& dims = module.functions[0].values[0].type.tensor.dims;
+  EXPECT_EQ(dims[0].to_string(), "_2_seq");
+  EXPECT_EQ(dims[1].to_string(), "past_length");
+  EXPECT_EQ(dims[2].to_string(), "past_length_1");
+  EXPECT_EQ(dims[3], dims[1]);
+}
+
+TEST(OnnxModel, NamelessDimsAreOpaqueAndDiffer) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"", ""}).output("x");
+  const ir::Module module = builder.read();
+  const auto& function = module.functions[0];
+  const auto& dims = function.values[0].type.tensor.dims;
+  EXPECT_NE(dims[0], dims[1]);
+  for (const ir::Dim& dim : dims) {
+    const ir::SymbolInfo* info = function.symbols.find(dim.leaf().symbol);
+    ASSERT_NE(info, nullptr);
+    EXPECT_TRUE(info->opaque);
+  }
+}
+
+TEST(OnnxModel, InitialisersBecomeConstantsAlsoWhenListedAsInputs) {
+  ModelBuilder builder;
+  builder.input("x", f32, {2}).input("w", f32, {2}).reals("w", {2}, {1, -2}).output("y");
+  builder.node("Mul", {"x", "w"}, {"y"}).name("scale");
+  EXPECT_EQ(builder.text(), R"(fn @main(%x: Tensor[(2), f32]) {
+  %w = constant(f32 (2) [1, -2]) from "w"
+  %y = mul(%x, %w) from "scale"
+  return %y
+}
+)");
+}
+
+TEST(OnnxModel, IdentityAddsNothingAndOutputsKeepTheirNames) {
+  ModelBuilder builder;
+  builder.input("x", f32, {2}).output("same").output("x").output("twice");
+  builder.node("Identity", {"x"}, {"same"});
+  builder.node("Add", {"x", "same"}, {"twice"});
+  const ir::Module module = builder.read();
+  const auto& function = module.functions[0];
+  EXPECT_EQ(function.result_names, (std::vector<std::string>{"same", "x", "twice"}));
+  EXPECT_EQ(function.body.results, (std::vector<ir::ValueId>{0, 0, 1}));
+  EXPECT_EQ(function.body.bindings.size(), 1u);
+}
+
+TEST(OnnxModel, NamesMadeUpKeepClearOfTheModels) {
+  ModelBuilder builder(13);
+  builder.input("x", f32, {2}).output("y");
+  builder.node("Identity", {"x"}, {"y.0"});
+  builder.node("HardSigmoid", {"x"}, {"y"});
+  const ir::Module module = builder.read();
+  std::set<std::string> names;
+  for (const auto& value : module.functions[0].values) EXPECT_TRUE(names.insert(value.name).second) << value.name;
+  EXPECT_FALSE(names.contains("y.0"));
+}
+
+TEST(OnnxModel, TinyBertIsRead) {
+  const ir::Module module = read_onnx(std::filesystem::path("../models/tiny_bert.onnx"));
+  const auto& function = module.functions[0];
+  EXPECT_EQ(function.symbols.names(), (std::vector<std::string>{"batch", "seq"}));
+  EXPECT_EQ(function.result_names, (std::vector<std::string>{"hidden"}));
+  ASSERT_EQ(function.body.parameters.size(), 2u);
+  EXPECT_EQ(ir::print(function, function.values[1].type), "Tensor[(batch, seq), i64]");
+}
+
+// Its weights are not in the tree: the message says where they are expected.
+TEST(OnnxModel, MiniLmWithoutItsWeightsSaysWhatIsMissing) {
+  try {
+    read_onnx(std::filesystem::path("../models/minilm.onnx"));
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(describe(error),
+              "malformed: tensor 'bert.embeddings.word_embeddings.weight' has its data in the file 'model.safetensors', which is "
+              "missing: expected it at '../models/model.safetensors', beside the model");
+  }
+}
+
+TEST(OnnxModel, EveryOpsetFromTheFirstToTheLastIsRead) {
+  for (int opset = 7; opset <= 21; ++opset) {
+    ModelBuilder builder(opset);
+    builder.input("x", f32, {2}).output("y");
+    builder.node("Relu", {"x"}, {"y"});
+    EXPECT_EQ(builder.failure(), "read") << opset;
+  }
+}
+
+}  // namespace
+}  // namespace anydim::frontends
