@@ -1,8 +1,8 @@
 // Which files a model may take its weights from.
 #include "frontends/external_data.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,19 +88,16 @@ TEST_F(ExternalDataTest, FilesInSubfoldersAndLinksThatStayInside) {
 
 TEST_F(ExternalDataTest, MissingFile) {
   EXPECT_EQ(load({"model.safetensors", 0, 8}),
-            refused("model.safetensors", ", which is missing: expected it at '" + (folder_ / "model.safetensors").string() +
-                                             "', beside the model"));
+            refused("model.safetensors",
+                    ", which is missing: expected it at '" + (folder_ / "model.safetensors").string() + "', beside the model"));
 }
 
 TEST_F(ExternalDataTest, PathsOutOfTheFolder) {
-  EXPECT_EQ(load({"/etc/passwd", 0, 8}),
-            refused("/etc/passwd", ", an absolute path; only files inside the model's folder are read"));
-  EXPECT_EQ(load({"../outside.bin", 0, 8}),
-            refused("../outside.bin", ", a path with '..'; only files inside the model's folder are read"));
+  EXPECT_EQ(load({"/etc/passwd", 0, 8}), refused("/etc/passwd", ", an absolute path; only files inside the model's folder are read"));
+  EXPECT_EQ(load({"../outside.bin", 0, 8}), refused("../outside.bin", ", a path with '..'; only files inside the model's folder are read"));
   EXPECT_EQ(load({"data/../weights.bin", 0, 8}),
             refused("data/../weights.bin", ", a path with '..'; only files inside the model's folder are read"));
-  EXPECT_EQ(load({std::string("weights.bin\0x", 13), 0, 8}),
-            refused("weights.bin\\x00x", ", whose name holds a zero byte"));
+  EXPECT_EQ(load({std::string("weights.bin\0x", 13), 0, 8}), refused("weights.bin\\x00x", ", whose name holds a zero byte"));
 }
 
 TEST_F(ExternalDataTest, LinksOutOfTheFolder) {
@@ -114,8 +111,7 @@ TEST_F(ExternalDataTest, LinksOutOfTheFolder) {
 
 TEST_F(ExternalDataTest, HardLinks) {
   fs::create_hard_link(root_ / "outside.bin", folder_ / "hard.bin");
-  EXPECT_EQ(load({"hard.bin", 0, 8}),
-            refused("hard.bin", ", which has 2 hard links; it may belong to another folder, so copy it instead"));
+  EXPECT_EQ(load({"hard.bin", 0, 8}), refused("hard.bin", ", which has 2 hard links; it may belong to another folder, so copy it instead"));
 }
 
 TEST_F(ExternalDataTest, WhatIsNoRegularFile) {

@@ -77,8 +77,10 @@ ModelBuilder& ModelBuilder::input(const std::string& name, int type, const std::
   auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
   for (const DimSpec& spec : dims) {
     auto& dim = *shape.add_dim();
-    if (const auto* number = std::get_if<std::int64_t>(&spec)) dim.set_dim_value(*number);
-    else if (!std::get<std::string>(spec).empty()) dim.set_dim_param(std::get<std::string>(spec));
+    if (const auto* number = std::get_if<std::int64_t>(&spec))
+      dim.set_dim_value(*number);
+    else if (!std::get<std::string>(spec).empty())
+      dim.set_dim_param(std::get<std::string>(spec));
   }
   return *this;
 }
@@ -96,8 +98,7 @@ onnx::TensorProto& ModelBuilder::initialiser(const std::string& name, int type, 
   return tensor;
 }
 
-ModelBuilder& ModelBuilder::reals(const std::string& name, const std::vector<std::int64_t>& dims,
-                                  const std::vector<float>& values) {
+ModelBuilder& ModelBuilder::reals(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values) {
   initialiser(name, f32, dims).mutable_float_data()->Add(values.begin(), values.end());
   return *this;
 }
@@ -108,8 +109,7 @@ ModelBuilder& ModelBuilder::integers(const std::string& name, const std::vector<
   return *this;
 }
 
-NodeBuilder ModelBuilder::node(const std::string& type, const std::vector<std::string>& inputs,
-                               const std::vector<std::string>& outputs) {
+NodeBuilder ModelBuilder::node(const std::string& type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
   onnx::NodeProto& node = *model.mutable_graph()->add_node();
   node.set_op_type(type);
   for (const auto& input : inputs) node.add_input(input);
@@ -137,9 +137,12 @@ std::string failure_of(const std::string& bytes) {
 
 std::string describe(const Error& error) {
   switch (error.kind()) {
-    case ErrorKind::Malformed: return std::string("malformed: ") + error.what();
-    case ErrorKind::Unsupported: return std::string("unsupported: ") + error.what();
-    default: return "of another kind: " + std::string(error.what());
+    case ErrorKind::Malformed:
+      return std::string("malformed: ") + error.what();
+    case ErrorKind::Unsupported:
+      return std::string("unsupported: ") + error.what();
+    default:
+      return "of another kind: " + std::string(error.what());
   }
 }
 

@@ -23,9 +23,9 @@ TEST(OnnxErrors, TruncatedModel) {
   auto builder = one_node();
   builder.node("Relu", {"x"}, {"y"});
   const std::string bytes = builder.bytes();
-  EXPECT_EQ(failure_of(bytes.substr(0, bytes.size() - 3)),
-            "malformed: the model is not an ONNX model: its " + std::to_string(bytes.size() - 3) +
-                " bytes are truncated, damaged, nested too deeply or of another format");
+  EXPECT_EQ(failure_of(bytes.substr(0, bytes.size() - 3)), "malformed: the model is not an ONNX model: its " +
+                                                               std::to_string(bytes.size() - 3) +
+                                                               " bytes are truncated, damaged, nested too deeply or of another format");
 }
 
 TEST(OnnxErrors, GraphsNestedTooDeeply) {
@@ -92,8 +92,7 @@ TEST(OnnxErrors, Inputs) {
   auto* input = sequence.model.mutable_graph()->add_input();
   input->set_name("x");
   input->mutable_type()->mutable_sequence_type();
-  EXPECT_EQ(sequence.failure(),
-            "unsupported: input 'x' is no tensor (a sequence, map or optional); Anydim supports only tensors");
+  EXPECT_EQ(sequence.failure(), "unsupported: input 'x' is no tensor (a sequence, map or optional); Anydim supports only tensors");
   ModelBuilder rankless;
   rankless.input("x", f32, {});
   rankless.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
@@ -122,13 +121,11 @@ TEST(OnnxErrors, Names) {
   EXPECT_EQ(constants.failure(), "malformed: initialiser 'w' defines the value 'w', which is defined before it already");
   auto undefined = one_node();
   undefined.node("Add", {"x", "z"}, {"y"}).name("sum");
-  EXPECT_EQ(undefined.failure(),
-            "malformed: node 'sum' (Add) reads the value 'z', which no input, initialiser or earlier node defines");
+  EXPECT_EQ(undefined.failure(), "malformed: node 'sum' (Add) reads the value 'z', which no input, initialiser or earlier node defines");
   auto cycle = one_node();
   cycle.node("Add", {"x", "v"}, {"u"});
   cycle.node("Relu", {"u"}, {"v"});
-  EXPECT_EQ(cycle.failure(),
-            "malformed: node 'Add #0' (Add) reads the value 'v', which no input, initialiser or earlier node defines");
+  EXPECT_EQ(cycle.failure(), "malformed: node 'Add #0' (Add) reads the value 'v', which no input, initialiser or earlier node defines");
   auto nameless = one_node();
   nameless.reals("", {1}, {1});
   EXPECT_EQ(nameless.failure(), "malformed: the graph has an initialiser without a name");
@@ -222,8 +219,7 @@ TEST(OnnxErrors, Attributes) {
   EXPECT_EQ(flag.failure(), "malformed: node 'ReduceSum #0' (ReduceSum) takes 0 or 1 as attribute 'keepdims', got 1099511627776");
   auto axes = one_node(18);
   axes.node("ReduceMean", {"x"}, {"y"}).integers("axes", {0});
-  EXPECT_EQ(axes.failure(),
-            "malformed: node 'ReduceMean #0' (ReduceMean) has the attribute 'axes', which it does not take in opset 18");
+  EXPECT_EQ(axes.failure(), "malformed: node 'ReduceMean #0' (ReduceMean) has the attribute 'axes', which it does not take in opset 18");
   auto gelu = one_node(20);
   gelu.node("Gelu", {"x"}, {"y"}).string("approximate", "erf");
   EXPECT_EQ(gelu.failure(), "malformed: node 'Gelu #0' (Gelu) takes 'none' or 'tanh' as attribute 'approximate', got 'erf'");
@@ -252,13 +248,11 @@ TEST(OnnxErrors, Constants) {
   EXPECT_EQ(other.failure(), "malformed: node 'Constant #0' (Constant) has no value");
   auto text = one_node();
   text.node("Constant", {}, {"y"}).string("value_string", "a");
-  EXPECT_EQ(text.failure(),
-            "unsupported: node 'Constant #0' (Constant) has the attribute 'value_string', which Anydim does not support");
+  EXPECT_EQ(text.failure(), "unsupported: node 'Constant #0' (Constant) has the attribute 'value_string', which Anydim does not support");
   auto wide = one_node();
   auto node = wide.node("ConstantOfShape", {"k"}, {"y"});
   node.tensor("value", f32, {2}).mutable_float_data()->Resize(2, 1.0f);
-  EXPECT_EQ(wide.failure(),
-            "malformed: node 'ConstantOfShape #0' (ConstantOfShape) takes one element as attribute 'value', got 2");
+  EXPECT_EQ(wide.failure(), "malformed: node 'ConstantOfShape #0' (ConstantOfShape) takes one element as attribute 'value', got 2");
   auto sparse = one_node();
   sparse.model.mutable_graph()->add_sparse_initializer();
   EXPECT_EQ(sparse.failure(), "unsupported: the model has 1 sparse initialiser(s); Anydim supports only dense ones");
@@ -273,8 +267,7 @@ TEST(OnnxErrors, Splits) {
   EXPECT_EQ(count.failure(), "malformed: node 'Split #0' (Split) has 2 outputs, but num_outputs = 1125899906842624");
   auto both = one_node(18);
   both.node("Split", {"x", "k"}, {"y", "z"}).integer("num_outputs", 2);
-  EXPECT_EQ(both.failure(),
-            "malformed: node 'Split #0' (Split) has both the input 'split' and the attribute 'num_outputs'; expected one");
+  EXPECT_EQ(both.failure(), "malformed: node 'Split #0' (Split) has both the input 'split' and the attribute 'num_outputs'; expected one");
   auto neither = one_node(18);
   neither.node("Split", {"x"}, {"y", "z"});
   EXPECT_EQ(neither.failure(),
@@ -285,13 +278,11 @@ TEST(OnnxErrors, TrainingDropout) {
   auto training = one_node();
   training.initialiser("t", boolean, {}).add_int32_data(1);
   training.node("Dropout", {"x", "", "t"}, {"y"}).name("drop");
-  EXPECT_EQ(training.failure(),
-            "unsupported: node 'drop' (Dropout) has training_mode = true; Anydim supports only inference");
+  EXPECT_EQ(training.failure(), "unsupported: node 'drop' (Dropout) has training_mode = true; Anydim supports only inference");
   auto late = one_node();
   late.input("t", boolean, {});
   late.node("Dropout", {"x", "", "t"}, {"y"}).name("drop");
-  EXPECT_EQ(late.failure(),
-            "unsupported: node 'drop' (Dropout) decides at run time whether it trains; Anydim supports only inference");
+  EXPECT_EQ(late.failure(), "unsupported: node 'drop' (Dropout) decides at run time whether it trains; Anydim supports only inference");
   auto kind = one_node();
   kind.node("Dropout", {"x", "", "k"}, {"y"}).name("drop");
   EXPECT_EQ(kind.failure(), "malformed: node 'drop' (Dropout) takes a bool as input 2 (training_mode)");

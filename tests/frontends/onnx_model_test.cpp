@@ -16,8 +16,8 @@ TEST(OnnxModel, NamedDimsBecomeSymbolsAndNodesKeepTheirNames) {
   builder.input("x", f32, {"batch", "seq", 8}).input("y", f32, {"batch", 1, ""}).output("sum", f32);
   builder.node("Add", {"x", "y"}, {"s"}).name("/encoder/Add");
   builder.node("Relu", {"s"}, {"sum"});
-  EXPECT_EQ(builder.text(), R"(fn @main(%x: Tensor[(batch, seq, 8), f32], %y: Tensor[(batch, 1, ?), f32])
-  where batch in [0, 2147483647], seq in [0, 2147483647] {
+  EXPECT_EQ(builder.text(), R"(fn @main(%x: Tensor[(batch, seq, 8), f32], %y: Tensor[(batch, 1, y_2), f32])
+  where batch in [0, 2147483647], seq in [0, 2147483647], y_2 in [0, 2147483647] opaque {
   %s = add(%x, %y) from "/encoder/Add"
   %sum = relu(%s) from "Relu #1"
   return %sum

@@ -147,8 +147,9 @@ TEST(OnnxTensor, ExternalEntries) {
   };
   EXPECT_EQ(failure(proto), "malformed: tensor 'w' names no data file");
   add("location", "weights.bin");
-  EXPECT_EQ(failure(proto), "malformed: tensor 'w' has its data in the file 'weights.bin', but the model was read from memory, "
-                            "without a folder to look in");
+  EXPECT_EQ(failure(proto),
+            "malformed: tensor 'w' has its data in the file 'weights.bin', but the model was read from memory, "
+            "without a folder to look in");
   add("offset", "12x");
   EXPECT_EQ(failure(proto), "malformed: initialiser 'w' has external data with the offset '12x': expected an integer");
   proto.mutable_external_data(1)->set_key("location");
