@@ -72,10 +72,18 @@ std::vector<Dim> merge_factors(const std::vector<Dim>& a, const std::vector<Dim>
 std::optional<std::vector<Dim>> remove_factors(const std::vector<Dim>& monomial, const std::vector<Dim>& divisor);
 std::vector<Dim> common_factors(const std::vector<Dim>& a, const std::vector<Dim>& b);
 
+// polynomial == factor * atom + rest, where no term holds the atom more than once.
+struct Linear {
+  Polynomial factor;
+  Polynomial rest;
+};
+std::optional<Linear> linear_in(const Polynomial& polynomial, const Dim& atom);
+
 // The polynomial as a dim. `from_polynomial` first puts divisions and remainders that belong together back into one.
 Dim from_polynomial(Polynomial polynomial, Facts* facts);
 Dim make_sum(Polynomial polynomial);
 Dim make_atom(Dim::Kind kind, std::vector<Dim> operands, Comparison comparison = Comparison::Equal);
+// k * mod(x, y) and k * y * floor_div(x, y) become k * x, and the other two ways round, where that leaves less.
 Polynomial recombine_divisions(Polynomial polynomial, Facts* facts);
 
 Dim add(const Dim& a, const Dim& b, Facts* facts);

@@ -1,9 +1,7 @@
-// Sums of products: addition, multiplication, and putting divisions back together.
+// Sums of products: addition and multiplication.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <limits>
 
 #include "ir/dim_node.h"
 #include "ir/error.h"
@@ -154,84 +152,22 @@ Polynomial multiply(const Polynomial& a, const Polynomial& b) {
   return add(product, merged, 1);
 }
 
-namespace {
-
-bool is_division(const Dim& atom) { return atom.kind() == Dim::Kind::FloorDiv || atom.kind() == Dim::Kind::Mod; }
-
-std::int64_t ratio_of(std::int64_t a, std::int64_t b) {
-  return a == std::numeric_limits<std::int64_t>::min() ? 0 : a / b;  // the least integer has no counterpart to move to
-}
-
-// How many times `part` is in `whole`: positive or negative where all its monomials are there with one sign, else 0. A constant part
-// counts only where `part` is nothing else.
-std::int64_t multiplicity(const Polynomial& part, const Polynomial& whole) {
-  if (part.terms.empty()) return part.constant == 0 ? 0 : ratio_of(whole.constant, part.constant);
-  std::int64_t least = 0;
-  for (const Dim::Term& term : part.terms) {
-    const std::int64_t ratio = ratio_of(whole.coefficient_of(term.factors), term.coefficient);
-    if (ratio == 0 || (least != 0 && (ratio < 0) != (least < 0))) return 0;
-    if (least == 0 || std::abs(ratio) < std::abs(least)) least = ratio;
-  }
-  return least;
-}
-
-// One group: rest * mod(x, y), rest * y * floor_div(x, y) and rest * x, of which the first two sum to the third. Moving t of both into the
-// third leaves the fewest when t is the median; that is the canonical choice. True where something moved.
-bool recombine_group(Polynomial& sum, const Dim& atom, const std::vector<Dim>& rest, Facts* facts) {
-  const Dim& x = atom.operands()[0];
-  const Dim& y = atom.operands()[1];
-  const bool from_quotient = atom.kind() == Dim::Kind::FloorDiv;
-  const Dim quotient = from_quotient ? atom : divide(x, y, facts);
-  const Dim modulus = from_quotient ? remainder(x, y, facts) : atom;
-  const Polynomial third = multiply(to_polynomial(x), 1, rest);
-  const Polynomial second = multiply(multiply(to_polynomial(y), to_polynomial(quotient)), 1, rest);
-  const Polynomial first = multiply(to_polynomial(modulus), 1, rest);
-  const std::int64_t a = multiplicity(first, sum);
-  const std::int64_t b = multiplicity(second, sum);
-  const std::int64_t c = multiplicity(third, sum);
-  const std::int64_t low = std::min(a, b);
-  const std::int64_t high = std::max(a, b);
-  const std::int64_t moved = std::clamp(-c, low, high);  // the median of a, b, -c
-  if (moved == 0) return false;
-  sum = add(add(add(sum, first, checked_multiply(moved, -1)), second, checked_multiply(moved, -1)), third, moved);
-  return true;
-}
-
-bool recombine_once(Polynomial& sum, Facts* facts) {
-  for (std::size_t i = 0; i < sum.terms.size(); ++i) {
-    const Dim::Term& term = sum.terms[i];
-    for (std::size_t j = 0; j < term.factors.size(); ++j) {
-      const Dim atom = term.factors[j];
-      if (!is_division(atom)) continue;
-      std::vector<Dim> rest = term.factors;
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(j));
-      if (atom.kind() == Dim::Kind::Mod) {
-        if (recombine_group(sum, atom, rest, facts)) return true;
-        continue;
-      }
-      // The other factors hold the divisor's leading monomial, or this quotient is not multiplied by its divisor.
-      const Polynomial divisor = to_polynomial(atom.operands()[1]);
-      const std::vector<Dim> leading = divisor.terms.empty() ? std::vector<Dim>{} : divisor.terms.front().factors;
-      const auto left = remove_factors(rest, leading);
-      if (left && recombine_group(sum, atom, *left, facts)) return true;
+std::optional<Linear> linear_in(const Polynomial& polynomial, const Dim& atom) {
+  Linear linear{{}, {{}, polynomial.constant}};
+  for (const Dim::Term& term : polynomial.terms) {
+    const auto power = std::ranges::count(term.factors, atom);
+    if (power > 1) return std::nullopt;
+    if (power == 0) {
+      linear.rest.terms.push_back(term);
+      continue;
     }
+    auto others = *remove_factors(term.factors, {atom});
+    if (others.empty())
+      linear.factor.constant = term.coefficient;
+    else
+      linear.factor.terms.push_back({term.coefficient, std::move(others)});
   }
-  return false;
-}
-
-}  // namespace
-
-Polynomial recombine_divisions(Polynomial polynomial, Facts* facts) {
-  constexpr int most_groups = 16;
-  constexpr std::size_t most_terms = 64;
-  const bool small = polynomial.terms.size() <= most_terms && polynomial.terms.size() + (polynomial.constant != 0) >= 2;
-  if (!small ||
-      std::ranges::none_of(polynomial.terms, [](const Dim::Term& term) { return std::ranges::any_of(term.factors, is_division); })) {
-    return polynomial;
-  }
-  for (int i = 0; i < most_groups && recombine_once(polynomial, facts); ++i) {
-  }
-  return polynomial;
+  return linear;
 }
 
 Dim from_polynomial(Polynomial polynomial, Facts* facts) { return make_sum(recombine_divisions(std::move(polynomial), facts)); }

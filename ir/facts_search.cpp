@@ -27,38 +27,14 @@ std::optional<int> combined(std::optional<int> a, std::optional<int> b) {
   return std::nullopt;
 }
 
-std::size_t count(const std::vector<Dim>& factors, const Dim& atom) { return static_cast<std::size_t>(std::ranges::count(factors, atom)); }
-
-// What multiplies `atom` in a sum whose terms hold it at most once, and the rest of the sum.
-struct Linear {
-  Dim factor;
-  Dim rest;
-};
-
-std::optional<Linear> linear_in(const Dim& dim, const Dim& atom) {
-  Polynomial factor;
-  Polynomial rest{{}, dim.constant_part()};
-  if (dim == atom) return Linear{1, 0};
-  for (const Dim::Term& term : dim.terms()) {
-    const std::size_t power = count(term.factors, atom);
-    if (power > 1) return std::nullopt;
-    if (power == 0) {
-      rest.terms.push_back(term);
-      continue;
-    }
-    const auto others = *remove_factors(term.factors, {atom});
-    factor = add(factor, multiply(Polynomial{{}, 1}, term.coefficient, others), 1);
-  }
-  return Linear{make_sum(std::move(factor)), make_sum(std::move(rest))};
-}
-
 }  // namespace
 
 std::optional<int> Facts::sum_direction(const Dim& dim, const DimLeaf& symbol) {
   // As a polynomial in the symbol: n * m - n rises with n where m - 1 >= 0, which term by term would not show.
   const Dim atom = Dim::symbol(symbol.symbol);
-  if (const auto linear = linear_in(dim, atom); linear && !linear->factor.mentions(symbol) && !linear->rest.mentions(symbol)) {
-    return sign(linear->factor);
+  if (const auto linear = linear_in(to_polynomial(dim), atom)) {
+    const Dim factor = make_sum(linear->factor);
+    if (!factor.mentions(symbol) && !make_sum(linear->rest).mentions(symbol)) return sign(factor);
   }
   std::optional<int> all = 0;
   for (const Dim::Term& term : dim.terms()) {
@@ -138,11 +114,13 @@ bool Facts::search_symbols(const Dim& dim, int depth) {
 }
 
 bool Facts::search_atom(const Dim& dim, const Dim& atom, int depth) {
-  const auto linear = linear_in(dim, atom);
+  const auto linear = linear_in(to_polynomial(dim), atom);
   if (!linear) return false;
-  const auto with = [&](const Dim& value) { return linear->factor * value + linear->rest; };
+  const Dim factor = make_sum(linear->factor);
+  const Dim rest = make_sum(linear->rest);
+  const auto with = [&](const Dim& value) { return factor * value + rest; };
   const auto holds = [&](const Dim& value) { return search(with(value), depth - 1); };
-  const std::optional<int> of_factor = sign(linear->factor);
+  const std::optional<int> of_factor = sign(factor);
   const std::vector<Dim>& operands = atom.operands();
   switch (atom.kind()) {
     case Dim::Kind::Constant:
@@ -170,7 +148,7 @@ bool Facts::search_atom(const Dim& dim, const Dim& atom, int depth) {
       const Dim& y = operands[1];
       if (!of_factor || !positive(y)) return false;
       const Dim product = *of_factor >= 0 ? x - y + 1 : x;
-      return search(linear->factor * product + y * linear->rest + y - 1, depth - 1);
+      return search(factor * product + y * rest + y - 1, depth - 1);
     }
   }
   internal_error("a dim is of one of the kinds");
