@@ -131,10 +131,10 @@ void FunctionVerifier::operands(const Binding& binding) {
   const auto minimum = static_cast<std::size_t>(row.minimum_operands);
   const std::size_t count = binding.operands.size();
   if (count < minimum || (row.maximum_operands >= 0 && count > static_cast<std::size_t>(row.maximum_operands))) {
-    std::string wanted = std::to_string(minimum);
-    if (row.maximum_operands < 0) wanted = fmt::format("at least {}", minimum);
-    if (row.maximum_operands > row.minimum_operands) wanted = fmt::format("{} to {}", minimum, row.maximum_operands);
-    fail(fmt::format("takes {} operands, has {}", wanted, count));
+    std::string wanted = count_text(minimum, "operand");
+    if (row.maximum_operands < 0) wanted = "at least " + wanted;
+    if (row.maximum_operands > row.minimum_operands) wanted = fmt::format("{} to {} operands", minimum, row.maximum_operands);
+    fail(fmt::format("takes {}, has {}", wanted, count));
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (binding.operands[i] != no_value) {

@@ -160,7 +160,7 @@ void FunctionVerifier::region_type(ValueId outer, const Type& inner, const Funct
 void FunctionVerifier::region(const Region& region) {
   for (const std::uint32_t position : region.weights) {
     if (position >= region.body.body.parameters.size()) {
-      fail(fmt::format("weight {} is not one of its {}", position, count_text(region.body.body.parameters.size(), "parameter")));
+      fail(fmt::format("weight {} is out of range: it has {}", position, count_text(region.body.body.parameters.size(), "parameter")));
     }
   }
   if (!region.identity.empty() && region.identity != identity_of(region)) {
