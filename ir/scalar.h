@@ -1,7 +1,8 @@
 // Scalar bodies of elementwise ops: one element in, one element out. Shared by the reference evaluator and by constant folding.
 //
-// Reals are computed in the type given (float for f32, f16 and bf16, double for f64); the caller rounds into narrower floats. Integers
-// are computed in 64 bits and wrap; the caller wraps into narrower ones. Bools are the integers 0 and 1.
+// Arithmetic on reals is done in the type given (float for f32, f16 and bf16, double for f64), functions such as exp in
+// double; the caller rounds into narrower floats. Integers are computed in 64 bits and wrap; the caller wraps into narrower
+// ones. Bools are the integers 0 and 1.
 #pragma once
 
 #include <cstdint>
