@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <string>
 
 #include "ir/dim_node.h"
 #include "ir/error.h"
@@ -97,6 +99,20 @@ Dim make_select(Comparison comparison, const Dim& lhs, const Dim& rhs, const Dim
   return make_atom(Dim::Kind::Select, {lhs, rhs, then, otherwise}, comparison);
 }
 
+// select(left == right, then, otherwise) in canonical form. Where a symbol is compared with a constant, `then` is written with the constant, and a
+// select whose branches agree there is `otherwise`: select(n == 0, n * m, n) is n.
+Dim equal_select(const Dim& left, const Dim& right, const Dim& then, const Dim& otherwise) {
+  if (left.kind() != Dim::Kind::Symbol || !right.is_constant()) return make_select(Comparison::Equal, left, right, then, otherwise);
+  const std::map<std::string, Dim> known = {{left.leaf().symbol, right}};
+  try {
+    const Dim at_constant = then.substitute(known);
+    if (at_constant == otherwise || at_constant == otherwise.substitute(known)) return otherwise;
+    return make_select(Comparison::Equal, left, right, at_constant, otherwise);
+  } catch (const Error&) {
+    return make_select(Comparison::Equal, left, right, then, otherwise);  // a branch has no value there, e.g. divides by zero
+  }
+}
+
 // lhs == rhs with like terms on one side, the constant on the right, and the leading term on the left.
 Dim decide_equal(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& otherwise, Facts* facts) {
   Polynomial difference = add(to_polynomial(lhs), to_polynomial(rhs), -1);
@@ -113,7 +129,7 @@ Dim decide_equal(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& oth
     if (range.low > 0 || range.high < 0 || (divisor != 0 && difference.constant % divisor != 0)) return otherwise;
     if (facts->not_negative(subtract(sum, 1, facts)) || facts->not_negative(subtract(-1, sum, facts))) return otherwise;
   }
-  return make_select(Comparison::Equal, from_polynomial(condition.left, facts), from_polynomial(condition.right, facts), then, otherwise);
+  return equal_select(from_polynomial(condition.left, facts), from_polynomial(condition.right, facts), then, otherwise);
 }
 
 // lhs < rhs without negative terms, the leading term on the left and the constant on the right: T < ceil(-constant / divisor).
