@@ -1,9 +1,21 @@
 #!/bin/bash
-# usage: format.sh [--check]
-# Formats every C++ file of the tree in place; with --check only says which ones differ, and fails.
+# usage: format.sh [--check] [FILE...]
+# Formats the C++ files named, or every one of the tree, in place; with --check only names those that differ, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mode=(-i)
-[ "${1:-}" != --check ] || mode=(--dry-run -Werror)
-find . -name '.?*' -prune -o -name 'build*' -prune -o \( -name '*.h' -o -name '*.cpp' \) -print0 |
-  xargs -0 -r -n 16 -P "$(nproc)" clang-format-19 "${mode[@]}"
+check=
+[ "${1:-}" != --check ] || { check=1; shift; }
+
+files() {
+  if [ $# -gt 0 ]; then
+    printf '%s\0' "$@"
+  else
+    find . -name '.?*' -prune -o -path './build*' -prune -o \( -name '*.h' -o -name '*.cpp' \) -printf '%P\0'
+  fi
+}
+if [ -z "$check" ]; then
+  files "$@" | xargs -0 -r -n 16 -P "$(nproc)" clang-format-19 -i
+  exit
+fi
+differing=$(files "$@" | xargs -0 -r -n 1 -P "$(nproc)" sh -c 'clang-format-19 "$0" | cmp -s - "$0" || echo "$0"' | sort)
+[ -z "$differing" ] || { echo "$differing" | sed 's/$/: not formatted as .clang-format says/' >&2; exit 1; }
