@@ -7,6 +7,7 @@
 #include "codegen_cpu/micro_kernel.h"
 #include "codegen_cpu/pack_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
+#include "codegen_cpu/task_split.h"
 #include "codegen_cpu/vector_loop.h"
 #include "ir/error.h"
 
@@ -19,14 +20,14 @@ using llvm::Value;
 
 class MatmulEmitter {
  public:
-  MatmulEmitter(KernelBuilder& kernel, const ir::MatmulForm& form, const ir::Schedule& schedule)
-      : kernel_(kernel), form_(form), schedule_(MatmulSchedule::from(schedule)), operands_(matmul_operands(kernel.region(), form, kernel.symbols())),
-        dtype_(form.accumulate), element_(kernel.value_type(form.accumulate)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(form.accumulate)))),
-        panel_(panel_columns(form.accumulate)) {
+  MatmulEmitter(KernelBuilder& kernel, ir::MatmulForm form, const ir::Schedule& schedule)
+      : kernel_(kernel), form_(std::move(form)), schedule_(MatmulSchedule::from(schedule)), operands_(matmul_operands(kernel.region(), form_, kernel.symbols())),
+        dtype_(form_.accumulate), element_(kernel.value_type(dtype_)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
+        panel_(panel_columns(dtype_)) {
     const std::int64_t group = std::max(schedule_.columns, panel_);
     internal_check(schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_columns % group == 0,
                    "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
-    internal_check(form.rows.empty() || schedule_.block_columns == 0, "a matmul with row stages computes whole rows in one task");
+    internal_check(form_.rows.empty() || schedule_.block_columns == 0, "a matmul with row stages computes whole rows in one task");
   }
 
   EmittedKernel run() {
@@ -79,7 +80,7 @@ class MatmulEmitter {
   }
 
   void plan_multiply() {
-    MicroKernel micro{.element = element_, .fused_multiply_add = kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(), .lanes = lanes_, .rows = 0, .vectors = 0, .panel = panel_, .left_stride = {}, .panel_stride = {}, .right_stride = {}, .depth = {}};
+    MicroKernel micro{.element = element_, .fused_multiply_add = kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(), .lanes = lanes_, .rows = 0, .vectors = 0, .panel = panel_, .tile_stride = 0, .left_stride = {}, .panel_stride = {}, .right_stride = {}, .depth = {}};
     micro.depth = form_.k.extent.constant();
     micro.right_stride = panel_;
     if (micro.depth) micro.panel_stride = *micro.depth * panel_;
@@ -88,7 +89,7 @@ class MatmulEmitter {
     std::vector<std::int64_t> widths{schedule_.columns};
     if (!whole_groups() && schedule_.columns > panel_) widths.push_back(panel_);
     const auto counts = schedule_.row_counts(kernel_.interval_of(form_.m.extent));
-    multiply_ = emit_multiply(kernel_.module(), kernel_.target(), micro, counts, widths);
+    multiply_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro, counts, widths);
   }
 
   void emit_task(Scope& task, Value* number) {
@@ -102,19 +103,12 @@ class MatmulEmitter {
     Value* point = builder.CreateUDiv(rest, outer_count);
     Value* row_block = columns_outer ? inner : outer;
     Value* column_block = columns_outer ? outer : inner;
-    Value* batch = point;
-    for (std::size_t i = form_.batch.size(); i-- > 0;) {
-      Value* extent = emit_index(kernel_, kernel_.root(), form_.batch[i].extent);
-      auto& inside = kernel_.at(task);
-      task.define(form_.batch[i].symbol, inside.CreateURem(batch, extent));
-      batch = inside.CreateUDiv(batch, extent);
-    }
+    define_batch(kernel_, task, form_.batch, point);
 
+    const Share share = even_share(kernel_, task, row_count_, row_blocks_, row_block);
+    first_row_ = share.first;
+    task_rows_ = share.count;
     auto& b = kernel_.at(task);
-    // Rows are shared out evenly: blocks differ by one row at most.
-    first_row_ = b.CreateUDiv(b.CreateMul(row_block, row_count_), row_blocks_, "first_row");
-    Value* end_row = b.CreateUDiv(b.CreateMul(b.CreateAdd(row_block, kernel_.constant(1)), row_count_), row_blocks_);
-    task_rows_ = b.CreateSub(end_row, first_row_, "task_rows");
     first_column_ = kernel_.constant(0);
     task_columns_ = column_count_;
     if (schedule_.block_columns != 0) {
@@ -147,7 +141,7 @@ class MatmulEmitter {
   }
 
   void pack_right(Scope& scope) {
-    PackPanels pack{.program = form_.right, .dtype = dtype_, .column = form_.n, .depth = form_.k, .first_column = first_column_, .columns = task_columns_, .to = right_panel_};
+    PackPanels pack{.program = form_.right, .dtype = dtype_, .column = form_.n, .depth = form_.k, .first_column = first_column_, .first_depth = kernel_.constant(0), .columns = task_columns_, .depths = depth_, .to = right_panel_};
     emit_pack_panels(kernel_, scope, pack);
   }
 
@@ -161,9 +155,6 @@ class MatmulEmitter {
     Value* groups = wide;
     if (narrow) groups = builder.CreateAdd(wide, builder.CreateUDiv(builder.CreateSub(padded, wide_columns), kernel_.constant(panel_)));
 
-    Value* blocks = builder.CreateUDiv(builder.CreateAdd(task_rows_, kernel_.constant(schedule_.rows - 1)), kernel_.constant(schedule_.rows));
-    Value* block_rows = builder.CreateUDiv(task_rows_, blocks);
-    Value* longer = builder.CreateURem(task_rows_, blocks);
     ProgramEmitter program(kernel_, form_.epilogue, task);
     kernel_.loop(task, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
       auto& b = kernel_.at(group);
@@ -183,13 +174,7 @@ class MatmulEmitter {
         g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width, b.CreateSub(task_columns_, g.offset));
       }
       g.right = right_pointer(group, g.offset);
-      kernel_.loop(group, kernel_.constant(0), blocks, 1, [&](Scope& block, Value* position) {
-        auto& inner = kernel_.at(block);
-        Value* one_more = inner.CreateZExt(inner.CreateICmpULT(position, longer), inner.getInt64Ty());
-        Value* rows = inner.CreateAdd(block_rows, one_more);
-        Value* before = inner.CreateAdd(inner.CreateMul(position, block_rows), inner.CreateBinaryIntrinsic(llvm::Intrinsic::umin, position, longer));
-        emit_block(block, program, g, before, rows);
-      });
+      for_even_blocks(kernel_, group, task_rows_, schedule_.rows, [&](Scope& block, const Share& rows) { emit_block(block, program, g, rows.first, rows.count); });
     });
   }
 
@@ -221,7 +206,7 @@ class MatmulEmitter {
     block.define(form_.m.symbol, row);
     Value *left = nullptr, *left_stride = nullptr;
     if (operands_.left) {
-      const LeftInPlace& place = *operands_.left;
+      const RowsInPlace& place = *operands_.left;
       left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), dtype_, place.offset + Dim::symbol(form_.m.symbol) * place.row_stride);
       left_stride = emit_index(kernel_, block, place.row_stride);
     } else {
@@ -271,7 +256,7 @@ class MatmulEmitter {
   }
 
   KernelBuilder& kernel_;
-  const ir::MatmulForm& form_;
+  ir::MatmulForm form_;
   MatmulSchedule schedule_;
   MatmulOperands operands_;
   ir::DType dtype_;
@@ -290,10 +275,7 @@ class MatmulEmitter {
 }  // namespace
 
 EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form, const ir::Schedule& schedule) {
-  ir::MatmulForm converted = form;
-  converted.left = with_dtype(form.left, form.accumulate);
-  converted.right = with_dtype(form.right, form.accumulate);
-  return MatmulEmitter(kernel, converted, schedule).run();
+  return MatmulEmitter(kernel, widened(form), schedule).run();
 }
 
 }  // namespace anydim::codegen_cpu

@@ -33,16 +33,6 @@ bool mentions_steps(const Dim& dim) {
   return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
 }
 
-std::optional<LeftInPlace> left_in_place(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
-  const ScalarStep* load = plain_load(form.left, form.accumulate, false);
-  if (!load) return std::nullopt;
-  const auto along_k = affine_in(offset_of(region, *load, symbols), form.k.symbol);
-  if (!along_k || !(along_k->stride.is_constant(1) || form.k.extent.is_constant(1)) || mentions_steps(along_k->base)) return std::nullopt;
-  const auto along_m = affine_in(along_k->base, form.m.symbol);
-  if (!along_m) return std::nullopt;
-  return LeftInPlace{.buffer = load->buffer, .offset = along_m->base, .row_stride = along_m->stride};
-}
-
 std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) {
   return static_cast<std::int32_t>(std::count_if(program.steps.begin(), program.steps.end(), [&](const ScalarStep& step) {
     return step.kind == ScalarStep::Kind::Load && step.buffer == buffer;
@@ -86,8 +76,44 @@ constexpr std::size_t fixed_fields = 5;
 
 }  // namespace
 
-MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
-  return {.left = left_in_place(region, form, symbols), .weight = packed_weight(region, form, symbols)};
+ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype) {
+  ir::ScalarProgram result = program;
+  if (program.steps.back().dtype == dtype) return result;
+  ir::ScalarStep cast;
+  cast.kind = ir::ScalarStep::Kind::Apply;
+  cast.op = ir::Op::cast;
+  cast.dtype = dtype;
+  cast.operands = {static_cast<std::int32_t>(program.steps.size()) - 1};
+  result.steps.push_back(cast);
+  return result;
+}
+
+ir::DType compute_dtype(ir::DType accumulate) {
+  return accumulate == ir::DType::F16 || accumulate == ir::DType::BF16 ? ir::DType::F32 : accumulate;
+}
+
+ir::MatmulForm widened(const ir::MatmulForm& form) {
+  ir::MatmulForm result = form;
+  result.accumulate = compute_dtype(form.accumulate);
+  result.left = with_dtype(form.left, result.accumulate);
+  result.right = with_dtype(form.right, result.accumulate);
+  return result;
+}
+
+std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype, const ir::Iteration& row,
+                                         const ir::Iteration& inner, const ir::SymbolTable& symbols) {
+  const ScalarStep* load = plain_load(program, dtype, false);
+  if (!load) return std::nullopt;
+  const auto along = affine_in(offset_of(region, *load, symbols), inner.symbol);
+  if (!along || !(along->stride.is_constant(1) || inner.extent.is_constant(1)) || mentions_steps(along->base)) return std::nullopt;
+  const auto between = affine_in(along->base, row.symbol);
+  if (!between) return std::nullopt;
+  return RowsInPlace{.buffer = load->buffer, .offset = between->base, .row_stride = between->stride};
+}
+
+MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& narrow, const ir::SymbolTable& symbols) {
+  const ir::MatmulForm form = widened(narrow);
+  return {.left = rows_in_place(region, form.left, form.accumulate, form.m, form.k, symbols), .weight = packed_weight(region, form, symbols)};
 }
 
 std::int64_t panel_columns(ir::DType dtype) { return 64 / static_cast<std::int64_t>(ir::size_of(dtype)); }

@@ -12,8 +12,8 @@
 
 namespace anydim::codegen_cpu {
 
-// A left operand that is read where it lies: element (m, k) at offset + m * row_stride + k. Both are over region and batch symbols.
-struct LeftInPlace {
+// An operand that is read where it lies: element (row, i) at offset + row * row_stride + i. Both are over region and batch symbols.
+struct RowsInPlace {
   std::int32_t buffer = 0;
   ir::Dim offset, row_stride;
 };
@@ -28,11 +28,22 @@ struct PackedWeight {
 };
 
 struct MatmulOperands {
-  std::optional<LeftInPlace> left;      // else packed into scratch through the left program
+  std::optional<RowsInPlace> left;      // else packed into scratch through the left program
   std::optional<PackedWeight> weight;   // else packed into scratch through the right program
 };
 
+// nullopt where the program is no single load of that form.
+std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype, const ir::Iteration& row,
+                                         const ir::Iteration& inner, const ir::SymbolTable& symbols);
+// Of a widened form or one that is not yet.
 MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
+
+// The dtype that products are computed in: f16 and bf16 widen to f32, which is what their registers hold.
+ir::DType compute_dtype(ir::DType accumulate);
+// The program with a conversion to `dtype` at its end, where it needs one.
+ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype);
+// The form with operands and accumulator of its compute dtype.
+ir::MatmulForm widened(const ir::MatmulForm& form);
 
 // Elements of one panel: a cache line of `dtype`.
 std::int64_t panel_columns(ir::DType dtype);

@@ -50,10 +50,11 @@ class Emitter {
       start = whole;
     }
     if (steps == 1 || !kernel_.depth) loop(start, depth_, 1, sums);
+    const std::int64_t stride = kernel_.tile_stride == 0 ? kernel_.vectors * kernel_.lanes : kernel_.tile_stride;
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
-        auto* place = builder_.CreateConstInBoundsGEP1_64(kernel_.element, function_->getArg(6), static_cast<std::uint64_t>((row * kernel_.vectors + vector) * kernel_.lanes));
-        builder_.CreateAlignedStore(sums[static_cast<std::size_t>(row * kernel_.vectors + vector)], place, llvm::Align(64 < lane_bytes() ? 64 : lane_bytes()));
+        auto* place = builder_.CreateConstInBoundsGEP1_64(kernel_.element, function_->getArg(6), static_cast<std::uint64_t>(row * stride + vector * kernel_.lanes));
+        builder_.CreateAlignedStore(sums[static_cast<std::size_t>(row * kernel_.vectors + vector)], place, llvm::Align(lane_bytes()));
       }
     }
     builder_.CreateRetVoid();
@@ -141,13 +142,13 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, co
   return Emitter(module, target, name, kernel).run();
 }
 
-llvm::Function* emit_multiply(llvm::Module& module, const Target& target, MicroKernel micro, const std::set<std::int64_t>& row_counts,
+llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro, const std::set<std::int64_t>& row_counts,
                               const std::vector<std::int64_t>& widths) {
   llvm::IRBuilder<> builder(module.getContext());
   auto* pointer = builder.getPtrTy();
   auto* i64 = builder.getInt64Ty();
   auto* type = llvm::FunctionType::get(builder.getVoidTy(), {i64, i64, pointer, i64, pointer, i64, i64, i64, pointer}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, "multiply", module);
+  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
   set_function_attributes(*function, target);
   function->addFnAttr(llvm::Attribute::NoInline);
   function->addFnAttr("no-jump-tables", "true");
@@ -164,7 +165,7 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, MicroK
     for (const std::int64_t rows : row_counts) {
       micro.rows = rows;
       micro.vectors = widths[variant] / micro.lanes;
-      llvm::Function* kernel = emit_micro_kernel(module, target, "multiply_" + std::to_string(rows) + "x" + std::to_string(widths[variant]), micro);
+      llvm::Function* kernel = emit_micro_kernel(module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]), micro);
       auto* block = llvm::BasicBlock::Create(module.getContext(), "rows", function);
       chosen->addCase(builder.getInt64(static_cast<std::uint64_t>(rows + static_cast<std::int64_t>(variant) * step)), block);
       builder.SetInsertPoint(block);

@@ -1,9 +1,9 @@
 // Micro-kernel: a small block of a product, held in registers while it runs over k.
 //
-//   tile[r][c] = sum over k of left[r * left_stride + k] * right[(c / panel) * panel_stride + k * right_stride + c % panel]
+//   tile[r * tile_stride + c] = sum over k of left[r * left_stride + k] * right[(c / panel) * panel_stride + k * right_stride + c % panel]
 //
 // for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (unit stride in k), the right operand as column panels
-// of `panel` elements; the tile is row-major with vectors * lanes elements a row. With k = 0 the tile is zero.
+// of `panel` elements. With k = 0 the tile is zero.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,7 @@ struct MicroKernel {
   std::int64_t rows = 0;
   std::int64_t vectors = 0;
   std::int64_t panel = 0;             // elements; a multiple of lanes
+  std::int64_t tile_stride = 0;       // elements, whole vectors; 0: vectors * lanes
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
@@ -38,7 +39,7 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, co
 
 // All micro-kernels of one kernel behind one function: void(variant, rows, left, left_stride, right, panel_stride, right_stride, depth, tile),
 // where `variant` is a position in `widths` (columns, i64) and `rows` one of `row_counts`. `micro` gives everything else.
-llvm::Function* emit_multiply(llvm::Module& module, const Target& target, MicroKernel micro, const std::set<std::int64_t>& row_counts,
+llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro, const std::set<std::int64_t>& row_counts,
                               const std::vector<std::int64_t>& widths);
 
 }  // namespace anydim::codegen_cpu

@@ -22,15 +22,14 @@ void store_vector(KernelBuilder& kernel, Scope& scope, ir::DType dtype, Value* v
 // One vector at a time along the columns.
 void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
   const std::int64_t lanes = lanes_of(kernel, pack.dtype), panel = 64 / static_cast<std::int64_t>(ir::size_of(pack.dtype));
-  Value* depth = emit_index(kernel, kernel.root(), pack.depth.extent);
   const auto columns = pack.column.extent.constant();
   const VectorLoop loop{.symbol = pack.column.symbol, .first = pack.first_column, .count = pack.columns, .width = lanes, .may_end_early = !columns || *columns % lanes != 0};
   for_vectors(kernel, scope, loop, [&](Scope& vectors, Value* c) {
     auto& builder = kernel.at(vectors);
     Value* within = builder.CreateURem(c, kernel.constant(panel));
-    Value* base = builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), depth), within);
-    kernel.for_range(vectors, kernel.constant(0), depth, 1, [&](Scope& point, Value* k) {
-      point.define(pack.depth.symbol, k);
+    Value* base = builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.depths), within);
+    kernel.for_range(vectors, kernel.constant(0), pack.depths, 1, [&](Scope& point, Value* k) {
+      point.define(pack.depth.symbol, kernel.at(point).CreateAdd(pack.first_depth, k));
       ProgramEmitter program(kernel, pack.program, point);
       Value* value = program.value(point, static_cast<std::int32_t>(pack.program.steps.size()) - 1);
       auto& inner = kernel.at(point);
@@ -40,18 +39,6 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
 }
 
 }  // namespace
-
-ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype) {
-  ir::ScalarProgram result = program;
-  if (program.steps.back().dtype == dtype) return result;
-  ir::ScalarStep cast;
-  cast.kind = ir::ScalarStep::Kind::Apply;
-  cast.op = ir::Op::cast;
-  cast.dtype = dtype;
-  cast.operands = {static_cast<std::int32_t>(program.steps.size()) - 1};
-  result.steps.push_back(cast);
-  return result;
-}
 
 void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack) {
   const std::int64_t lanes = lanes_of(kernel, pack.dtype);

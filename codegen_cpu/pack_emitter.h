@@ -9,9 +9,6 @@
 
 namespace anydim::codegen_cpu {
 
-// The program with a conversion to `dtype` at its end, where it needs one.
-ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype);
-
 // to[r * row_stride + i] = program at (first_row + r, i) for r in [0, rows) and i over `inner`. Whole vectors are written: row_stride is
 // rounded up to a cache line's elements.
 struct PackRows {
@@ -26,14 +23,14 @@ struct PackRows {
 };
 void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack);
 
-// Column panels as a micro-kernel reads them: to[((c / P) * depth + k) * P + c % P] = program at (k, first_column + c) for c in [0, columns),
-// with P elements in a cache line. Columns that fill up the last panel hold any value.
+// Column panels as a micro-kernel reads them: to[((c / P) * depths + k) * P + c % P] = program at (first_depth + k, first_column + c) for c in
+// [0, columns) and k in [0, depths), with P elements in a cache line. Columns that fill up the last panel hold any value.
 struct PackPanels {
   const ir::ScalarProgram& program;
   ir::DType dtype{};
   ir::Iteration column, depth;
-  llvm::Value* first_column = nullptr;
-  llvm::Value* columns = nullptr;     // at least 1
+  llvm::Value *first_column = nullptr, *first_depth = nullptr;
+  llvm::Value *columns = nullptr, *depths = nullptr;   // columns: at least 1
   llvm::Value* to = nullptr;
 };
 void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);

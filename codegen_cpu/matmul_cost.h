@@ -1,0 +1,31 @@
+// A model of a matmul's time, fitted to measurements (see the constants in matmul_cost.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/target.h"
+
+namespace anydim::codegen_cpu {
+
+struct MatmulExtents {
+  std::int64_t batch = 1, rows = 0, columns = 0, depth = 0;
+};
+
+class MatmulCost {
+ public:
+  // left_in_place, weight: the operand needs no packing by the kernel.
+  MatmulCost(const Target& target, const ir::MatmulForm& form, bool left_in_place, bool weight);
+  // Of one launch.
+  double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
+
+ private:
+  double task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns, int threads) const;
+
+  std::int64_t lanes_, panel_, bytes_;
+  double multiply_cycles_;    // of a vector's multiply and add
+  double epilogue_cycles_;    // of a vector's epilogue
+  bool left_in_place_, weight_;
+};
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,143 @@
+// Which matmul schedules to consider, and what they cost.
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cpu/matmul_cost.h"
+#include "codegen_cpu/matmul_operands.h"
+#include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/plans.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
+
+std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The extent where it is constant, else its key's value.
+std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys) {
+  if (const auto constant = extent.constant()) return *constant;
+  for (std::size_t i = 0; i < inputs.region.keys.size() && i < keys.size(); ++i) {
+    if (inputs.region.keys[i] == extent) return keys[i];
+  }
+  internal_error("every varying extent of a matmul is a key of its region");
+}
+
+MatmulExtents extents_at(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
+  const ir::MatmulForm& form = form_of(inputs);
+  ir::Dim batch = 1;
+  for (const ir::Iteration& iteration : form.batch) batch = batch * iteration.extent;
+  return {.batch = value_of(inputs, batch, keys), .rows = value_of(inputs, form.m.extent, keys), .columns = value_of(inputs, form.n.extent, keys),
+          .depth = value_of(inputs, form.k.extent, keys)};
+}
+
+// Shapes of micro-kernels, as rows and vectors. Accumulators, one vector of the right operand each and a broadcast value fill the registers.
+struct Shape {
+  std::int64_t rows, vectors;
+};
+std::vector<Shape> shapes_of(const Target& target) {
+  switch (target.level) {
+    case Level::Avx512: return {{8, 3}, {9, 3}, {6, 4}, {12, 2}, {14, 2}};
+    case Level::Avx2: return {{6, 2}, {2, 4}};
+    case Level::Baseline: return {{6, 2}, {2, 4}};
+  }
+  internal_error("a level is one of three");
+}
+
+MatmulCost cost_model(const PlanInputs& inputs) {
+  const MatmulOperands operands = matmul_operands(inputs.region, form_of(inputs), inputs.form.symbols);
+  return MatmulCost(inputs.target, form_of(inputs), operands.left.has_value(), operands.weight.has_value());
+}
+
+// A size that stands for the bucket: where it has no upper end, one that fills every level of blocking.
+std::int64_t typical(const ir::BucketInterval& interval) {
+  constexpr std::int64_t large = 2048;
+  const double low = static_cast<double>(std::max<std::int64_t>(interval.low, 1));
+  const double high = static_cast<double>(std::clamp<std::int64_t>(interval.high, 1, std::max<std::int64_t>(interval.low, large)));
+  return std::llround(std::sqrt(low * std::max(low, high)));
+}
+
+}  // namespace
+
+std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  const ir::MatmulForm& form = form_of(inputs);
+  std::vector<std::int64_t> keys, most;
+  for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
+    const ir::BucketInterval interval = i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+    keys.push_back(typical(interval));
+    most.push_back(std::max<std::int64_t>(interval.high, 1));
+  }
+  const MatmulExtents extents = extents_at(inputs, keys);
+  const std::int64_t most_rows = extents_at(inputs, most).rows;
+  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))));
+  const std::int64_t panel = panel_columns(compute_dtype(form.accumulate));
+
+  std::vector<MatmulSchedule> found;
+  const auto add = [&](MatmulSchedule schedule) {
+    const auto same = [&](const MatmulSchedule& other) { return other.schedule() == schedule.schedule(); };
+    if (std::none_of(found.begin(), found.end(), same)) found.push_back(schedule);
+  };
+  for (const Shape& shape : shapes_of(inputs.target)) {
+    MatmulSchedule schedule;
+    schedule.rows = std::min(shape.rows, most_rows);
+    schedule.columns = shape.vectors * lanes;
+    if (schedule.columns > panel && schedule.columns >= ceiling(extents.columns, panel) * panel * 2) schedule.columns = panel;
+    const std::int64_t group = std::max(schedule.columns, panel);
+    if (!form.rows.empty()) {
+      for (const std::int64_t blocks : {1, 2, 4, 8}) {
+        schedule.block_rows = schedule.rows * blocks;
+        schedule.block_columns = 0;
+        schedule.order = MatmulSchedule::Order::RowsOuter;
+        add(schedule);
+      }
+      continue;
+    }
+    for (const std::int64_t block_rows : {std::int64_t{0}, 4 * schedule.rows, 12 * schedule.rows, 24 * schedule.rows}) {
+      if (block_rows >= most_rows && block_rows != 0) continue;
+      for (const std::int64_t groups : {1, 4, 0}) {
+        schedule.block_rows = block_rows;
+        schedule.block_columns = groups * group;
+        schedule.order = block_rows == 0 ? MatmulSchedule::Order::ColumnsOuter : MatmulSchedule::Order::RowsOuter;
+        add(schedule);
+      }
+    }
+  }
+  const MatmulCost cost = cost_model(inputs);
+  std::vector<std::pair<double, std::size_t>> ranked;   // equal costs keep the order above
+  for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(cost.seconds(found[i], extents, 2) + cost.seconds(found[i], extents, 1) / 2, i);
+  std::sort(ranked.begin(), ranked.end());
+  constexpr std::size_t most_candidates = 12;
+  if (ranked.size() > most_candidates) ranked.resize(most_candidates);
+  std::vector<ir::Schedule> schedules;
+  for (const auto& [seconds, i] : ranked) schedules.push_back(found[i].schedule());
+  return schedules;
+}
+
+double matmul_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads) {
+  return cost_model(inputs).seconds(MatmulSchedule::from(schedule), extents_at(inputs, extents), threads);
+}
+
+std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
+  // One row is a matrix-vector product, bound by memory; few rows fit one micro-kernel; from some hundreds on, rows are blocked for caches.
+  const ir::MatmulForm& form = form_of(inputs);
+  std::vector<std::vector<std::int64_t>> edges;
+  for (const ir::Dim& key : inputs.region.keys) {
+    edges.push_back(key == form.m.extent ? std::vector<std::int64_t>{2, 7, 33, 257} : std::vector<std::int64_t>{});
+  }
+  return edges;
+}
+
+std::optional<ir::PackedLayout> matmul_packed_layout(const PlanInputs& inputs, std::size_t parameter) {
+  const ir::MatmulForm& form = form_of(inputs);
+  const auto weight = matmul_operands(inputs.region, form, inputs.form.symbols).weight;
+  if (!weight || static_cast<std::size_t>(weight->buffer) != parameter) return std::nullopt;
+  return packed_layout(*weight, compute_dtype(form.accumulate));
+}
+
+ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t, const ir::PackedLayout& layout, const ir::Tensor& weight) {
+  return pack_weight(layout, compute_dtype(form_of(inputs).accumulate), weight);
+}
+
+}  // namespace anydim::codegen_cpu
