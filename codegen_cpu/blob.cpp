@@ -112,7 +112,7 @@ class Linker {
       if (section.sh_type != SHT_SYMTAB) continue;
       for (std::uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
         const auto symbol = read<Elf64_Sym>(section.sh_offset + at);
-        if (text_at(section.sh_link, symbol.st_name) == entry) return address(symbol, std::string(entry));
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && text_at(section.sh_link, symbol.st_name) == entry) return address(symbol, std::string(entry));
       }
     }
     refuse(fmt::format("the object has no symbol {}", entry));

@@ -87,14 +87,16 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
   const std::vector<std::string>& names = graph.symbols.names();
   for (std::size_t i = 0; i < names.size(); ++i) {
     root_->define(names[i], invariant(code.CreateLoad(i64, code.CreateConstInBoundsGEP1_64(i64, extents, i))));
-    if (i < bucket.intervals.size()) {
-      const ir::BucketInterval& interval = bucket.intervals[i];
-      symbols_.narrow(names[i], {interval.low, interval.high}, "bucket");
-      if (const ir::SymbolInfo* known = symbols_.find(names[i]); known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
-        ir::SymbolInfo info = *known;
-        info.multiple = interval.multiple;
-        symbols_.declare(names[i], info);
-      }
+  }
+  for (std::size_t i = 0; i < bucket.intervals.size() && i < region.keys.size(); ++i) {
+    if (region.keys[i].kind() != ir::Dim::Kind::Symbol) continue;
+    const ir::BucketInterval& interval = bucket.intervals[i];
+    const std::string& name = region.keys[i].leaf().symbol;
+    symbols_.narrow(name, {interval.low, interval.high}, "bucket");
+    if (const ir::SymbolInfo* known = symbols_.find(name); known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
+      ir::SymbolInfo info = *known;
+      info.multiple = interval.multiple;
+      symbols_.declare(name, info);
     }
   }
 }

@@ -1,0 +1,201 @@
+#include "tests/codegen_cpu/kernel_harness.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "codegen_cpu/emitters.h"
+#include "codegen_cpu/plans.h"
+#include "ir/evaluate.h"
+#include "ir/host_functions.h"
+#include "ir/infer.h"
+#include "ir/parse.h"
+#include "ir/region.h"
+
+namespace anydim::codegen_cpu::testing {
+
+namespace {
+
+constexpr unsigned char guard_byte = 0xa5;
+
+// Memory whose last byte is followed by a page that may not be touched.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(std::size_t bytes, bool aligned_start = false) : bytes_(bytes) {
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t used = (bytes + page - 1) / page * page + page;
+    mapped_ = used + page;
+    base_ = static_cast<unsigned char*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED || mprotect(base_ + used, page, PROT_NONE) != 0) throw std::runtime_error("no memory for a guarded buffer");
+    start_ = base_ + used - (aligned_start ? (bytes + 63) / 64 * 64 : bytes);
+    std::memset(base_, guard_byte, used);
+  }
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  ~GuardedBuffer() { munmap(base_, mapped_); }
+  void* data() const { return start_; }
+  std::size_t bytes() const { return bytes_; }
+  bool unharmed() const {
+    return std::all_of(static_cast<const unsigned char*>(base_), static_cast<const unsigned char*>(start_), [](unsigned char byte) { return byte == guard_byte; });
+  }
+
+ private:
+  std::size_t bytes_, mapped_ = 0;
+  unsigned char *base_ = nullptr, *start_ = nullptr;
+};
+
+class MappedCode {
+ public:
+  explicit MappedCode(const ir::CompiledKernel& kernel) : bytes_(kernel.code.size()) {
+    base_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base_ == MAP_FAILED) throw std::runtime_error("no memory for code");
+    std::memcpy(base_, kernel.code.data(), bytes_);
+    if (mprotect(base_, bytes_, PROT_READ | PROT_EXEC) != 0) throw std::runtime_error("code cannot be made executable");
+    entry_ = reinterpret_cast<ir::KernelEntry>(static_cast<std::byte*>(base_) + kernel.entry_offset);
+  }
+  MappedCode(const MappedCode&) = delete;
+  ~MappedCode() { munmap(base_, bytes_); }
+  ir::KernelEntry entry() const { return entry_; }
+
+ private:
+  std::size_t bytes_;
+  void* base_ = nullptr;
+  ir::KernelEntry entry_ = nullptr;
+};
+
+std::int64_t evaluate_dim(const ir::Dim& dim, const std::map<std::string, std::int64_t>& symbols) {
+  return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
+}
+
+std::vector<std::int64_t> concrete(const std::vector<ir::Dim>& dims, const std::map<std::string, std::int64_t>& symbols) {
+  std::vector<std::int64_t> result;
+  for (const ir::Dim& dim : dims) result.push_back(evaluate_dim(dim, symbols));
+  return result;
+}
+
+}  // namespace
+
+TestRegion make_region(const std::string& text, std::vector<std::uint32_t> weights) {
+  TestRegion result;
+  result.module = ir::parse(text);
+  ir::infer_types(result.module);
+  result.region.name = "test";
+  result.region.body = result.module.functions.front();
+  result.region.weights = std::move(weights);
+  result.form = ir::derive_loop_form(result.region);
+  result.region.keys = ir::bucket_keys(result.form);
+  ir::seal(result.region);
+  return result;
+}
+
+std::vector<Target> targets() {
+  std::vector<Target> result;
+  const Target best = detect_target();
+  for (const Level level : {Level::Baseline, Level::Avx2, Level::Avx512}) {
+    if (level <= best.level) result.push_back(detect_target(level));
+  }
+  return result;
+}
+
+TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule) {
+  KernelBuilder builder(target, region.region, region.form, bucket);
+  EmittedKernel emitted;
+  if (const auto* matmul = std::get_if<ir::MatmulForm>(&region.form.skeleton)) emitted = emit_matmul(builder, *matmul, schedule);
+  else if (const auto* attention = std::get_if<ir::AttentionForm>(&region.form.skeleton)) emitted = emit_attention(builder, *attention, schedule);
+  else throw std::runtime_error("the harness compiles matmul and attention");
+  return {.kernel = builder.finish(emitted.tasks, emitted.scratch_bytes), .bucket = bucket, .schedule = schedule};
+}
+
+std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket) {
+  const PlanInputs inputs{.target = target, .region = region.region, .form = region.form};
+  if (std::holds_alternative<ir::MatmulForm>(region.form.skeleton)) return matmul_candidates(inputs, bucket);
+  return attention_candidates(inputs, bucket);
+}
+
+ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) { return {.intervals = std::move(intervals)}; }
+
+std::vector<ir::Tensor> random_inputs(const TestRegion& region, const std::map<std::string, std::int64_t>& symbols, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<ir::Tensor> inputs;
+  const ir::Function& body = region.region.body;
+  for (const ir::ValueId parameter : body.body.parameters) {
+    const ir::TensorType& type = body.tensor_type(parameter);
+    ir::Tensor tensor(type.dtype, concrete(type.dims, symbols));
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+      if (ir::is_float(type.dtype)) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
+      else tensor.set_integer(i, std::uniform_int_distribution<std::int64_t>(type.dtype == ir::DType::Bool ? 0 : -9, type.dtype == ir::DType::Bool ? 1 : 9)(random));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel, const std::map<std::string, std::int64_t>& symbols,
+                            const std::vector<ir::Tensor>& inputs, int parts) {
+  const ir::Function& body = region.region.body;
+  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
+  std::vector<void*> pointers;
+  const auto add = [&](std::size_t bytes) {
+    buffers.push_back(std::make_unique<GuardedBuffer>(bytes));
+    pointers.push_back(buffers.back()->data());
+    return buffers.back()->data();
+  };
+  const PlanInputs plan{.target = target, .region = region.region, .form = region.form};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    ir::Tensor tensor = inputs[i];
+    if (std::holds_alternative<ir::MatmulForm>(region.form.skeleton)) {
+      if (const auto layout = matmul_packed_layout(plan, i)) tensor = matmul_pack(plan, i, *layout, tensor);
+    }
+    std::memcpy(add(tensor.bytes().size()), tensor.bytes().data(), tensor.bytes().size());
+  }
+  std::vector<ir::Tensor> outputs;
+  for (const ir::ValueId value : body.body.results) {
+    const ir::TensorType& type = body.tensor_type(value);
+    outputs.emplace_back(type.dtype, concrete(type.dims, symbols));
+    std::memset(add(outputs.back().bytes().size()), 0xff, outputs.back().bytes().size());
+  }
+  std::vector<std::int64_t> extents;
+  for (const std::string& name : body.symbols.names()) extents.push_back(symbols.at(name));
+  ir::KernelError error;
+  const ir::HostFunctions host = ir::host_functions();
+  const ir::KernelCall call{.buffers = pointers.data(), .extents = extents.data(), .error = &error, .host = &host};
+  const std::int64_t tasks = evaluate_dim(kernel.kernel.tasks, symbols);
+  const MappedCode code(kernel.kernel);
+  for (std::int64_t part = parts; part-- > 0;) {
+    const std::int64_t begin = tasks * part / parts, end = tasks * (part + 1) / parts;
+    GuardedBuffer scratch(static_cast<std::size_t>(evaluate_dim(kernel.kernel.scratch_bytes, symbols)), true);
+    code.entry()(&call, begin, end, scratch.data());
+    if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
+  }
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i]->unharmed()) throw std::runtime_error("the kernel wrote before buffer " + std::to_string(i));
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    auto bytes = outputs[i].mutable_bytes();
+    std::memcpy(bytes.data(), pointers[inputs.size() + i], bytes.size());
+  }
+  return outputs;
+}
+
+std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs) {
+  return ir::evaluate(region.module, region.module.functions.front(), inputs);
+}
+
+double difference(const ir::Tensor& a, const ir::Tensor& b) {
+  if (a.dims() != b.dims() || a.dtype() != b.dtype()) return std::numeric_limits<double>::infinity();
+  double worst = 0;
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    const double x = a.real_at(i), y = b.real_at(i);
+    if (std::isnan(x) && std::isnan(y)) continue;
+    if (x == y) continue;
+    const double off = std::abs(x - y) / (1 + std::abs(y));
+    worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(worst, off);
+  }
+  return worst;
+}
+
+}  // namespace anydim::codegen_cpu::testing
