@@ -29,6 +29,38 @@ bool is_always_one(const OpCall& call, std::size_t dimension) {
   return prove_equal(type.tensor.dims[dimension], 1, call.function.symbols) == Proof::Yes;
 }
 
+// With no elements, concrete numbers may not tell what -1 and 0 mean; then the inferred type does.
+std::optional<Extents> inferred_dims(const OpCall& call) {
+  if (call.operand(0).elements() != 0 || call.binding.results.empty() || !call.value_of) return std::nullopt;
+  const Type& type = call.function.values[call.binding.results[0]].type;
+  if (!type.is_tensor()) return std::nullopt;
+  Extents dims;
+  for (const Dim& dim : type.tensor.dims) dims.push_back(call.value_of(dim));
+  return dims;
+}
+
+// What -1 stands for. Dims that stand on both sides cancel, so that an empty batch still tells the others apart.
+std::int64_t inferred_extent(const OpCall& call, const Extents& dims, std::size_t inferred) {
+  const Tensor& source = call.operand(0);
+  Extents numerator = source.dims();
+  Extents denominator;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (i == inferred) continue;
+    const auto common = std::ranges::find(numerator, dims[i]);
+    if (common != numerator.end())
+      numerator.erase(common);
+    else
+      denominator.push_back(dims[i]);
+  }
+  const std::int64_t divisor = product_of(denominator);
+  const std::int64_t dividend = product_of(numerator);
+  if (divisor == 0 || dividend % divisor != 0) {
+    call.fail(fmt::format("{} elements of shape ({}) don't fit shape ({})", source.elements(), fmt::join(source.dims(), ", "),
+                          fmt::join(dims, ", ")));
+  }
+  return dividend / divisor;
+}
+
 }  // namespace
 
 Tensor evaluate_arange(const OpCall& call) {
@@ -69,8 +101,10 @@ Tensor evaluate_full(const OpCall& call) {
 
 Tensor evaluate_reshape(const OpCall& call) {
   const Tensor& source = call.operand(0);
-  Extents dims = call.integers("shape", 1);
+  if (std::optional<Extents> dims = inferred_dims(call)) return with_dims(call, source, *std::move(dims));
+  const Extents requested = call.integers("shape", 1);
   const bool zero_copies = call.is_dynamic() && integer_attribute(call.binding, "zero_copies") != 0;
+  Extents dims = requested;
   std::optional<std::size_t> inferred;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (zero_copies && dims[i] == 0) {
@@ -82,24 +116,9 @@ Tensor evaluate_reshape(const OpCall& call) {
     }
   }
   if (inferred) {
-    // Dims that stand on both sides cancel, so that an empty batch still tells the others apart.
-    Extents numerator = source.dims();
-    Extents denominator;
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (i == *inferred) continue;
-      const auto common = std::ranges::find(numerator, dims[i]);
-      if (common != numerator.end())
-        numerator.erase(common);
-      else
-        denominator.push_back(dims[i]);
-    }
-    const std::int64_t divisor = product_of(denominator);
-    const std::int64_t dividend = product_of(numerator);
-    if (divisor == 0 || dividend % divisor != 0) {
-      call.fail(fmt::format("{} elements of shape ({}) don't fit shape ({})", source.elements(), fmt::join(source.dims(), ", "),
-                            fmt::join(dims, ", ")));
-    }
-    dims[*inferred] = dividend / divisor;
+    dims[*inferred] = inferred_extent(call, dims, *inferred);
+  } else if (source.elements() == 0 && std::ranges::find(dims, 0) == dims.end()) {
+    dims = requested;  // the 0 stood for itself
   }
   return with_dims(call, source, std::move(dims));
 }

@@ -54,11 +54,13 @@ void cancel(Factors& a, Factors& b) {
 class Reshape {
  public:
   Reshape(RuleContext& context, std::vector<Dim> requested, bool zero_copies) : context_(context), dims_(std::move(requested)) {
-    if (zero_copies) copy_zeros();
-    for (std::size_t i = 0; i < dims_.size(); ++i) {
-      inferred_.push_back(dims_[i].is_constant() ? (dims_[i].is_constant(-1) ? Proof::Yes : Proof::No)
-                                                 : prove_equal(dims_[i], -1, context.symbols));
+    if (zero_copies) {
+      copy_constant_zeros();
+      // Where the count of elements is right with every symbolic dim as it stands, also a 0 is meant as it stands: an empty
+      // batch. Elsewhere the run tells which dims are 0 and copy.
+      if (!counts_agree()) copy_symbolic_zeros();
     }
+    decide_inferred();
   }
 
   std::vector<Dim> run() {
@@ -77,34 +79,62 @@ class Reshape {
   }
 
  private:
-  void copy_zeros() {
+  void copy_constant_zeros() {
     const std::vector<Dim>& source = context_.dims(0);
     for (std::size_t i = 0; i < dims_.size(); ++i) {
-      if (prove_less(0, dims_[i], context_.symbols) == Proof::Yes) continue;
-      if (i < source.size()) {
-        dims_[i] = select(Comparison::Equal, dims_[i], 0, source[i], dims_[i]);
-      } else if (dims_[i].is_constant(0)) {
+      if (!dims_[i].is_constant(0)) continue;
+      if (i >= source.size()) {
         context_.malformed(fmt::format("element {} of the shape is 0 and copies a dimension, but {} has rank {}", i,
                                        context_.operand_text(0), source.size()));
       }
+      dims_[i] = source[i];
     }
   }
 
-  void infer_one() {
-    Factors total = total_factors();
+  void copy_symbolic_zeros() {
+    const std::vector<Dim>& source = context_.dims(0);
+    for (std::size_t i = 0; i < std::min(dims_.size(), source.size()); ++i) {
+      if (dims_[i].is_constant() || prove_equal(dims_[i], 0, context_.symbols) == Proof::No) continue;
+      dims_[i] = select(Comparison::Equal, dims_[i], 0, source[i], dims_[i]);
+    }
+  }
+
+  void decide_inferred() {
+    inferred_.clear();
+    for (const Dim& dim : dims_) {
+      inferred_.push_back(dim.is_constant() ? (dim.is_constant(-1) ? Proof::Yes : Proof::No) : prove_equal(dim, -1, context_.symbols));
+    }
+  }
+
+  // Whether the counts of elements agree whatever the symbols are, an inferred dim taking what is left.
+  bool counts_agree() {
+    decide_inferred();
+    if (std::ranges::count(inferred_, Proof::Unknown) > 0 || std::ranges::count(inferred_, Proof::Yes) > 1) return false;
+    auto [total, others] = cancelled_counts();
+    const bool infers = std::ranges::count(inferred_, Proof::Yes) == 1;
+    return infers ? others.value().is_constant(1) : total.value() == others.value();
+  }
+
+  // The elements of x and those of the dims that are not inferred, without their common factors.
+  std::pair<Factors, Factors> cancelled_counts() const {
+    Factors total;
+    for (const Dim& dim : context_.dims(0)) total.multiply(dim);
     Factors others;
-    std::size_t position = 0;
     for (std::size_t i = 0; i < dims_.size(); ++i) {
-      if (inferred_[i] == Proof::Yes)
-        position = i;
-      else
-        others.multiply(dims_[i]);
+      if (inferred_[i] != Proof::Yes) others.multiply(dims_[i]);
     }
     cancel(total, others);
+    return {std::move(total), std::move(others)};
+  }
+
+  void infer_one() {
+    const auto [total, others] = cancelled_counts();
+    const auto position = std::ranges::find(inferred_, Proof::Yes) - inferred_.begin();
+    Dim& inferred = dims_[static_cast<std::size_t>(position)];
     const Dim dividend = total.value();
     const Dim divisor = others.value();
     if (divisor.is_constant(0)) context_.malformed("the shape has a 0 beside -1, so the inferred dimension isn't known");
-    dims_[position] = divisor.is_constant(1) ? dividend : floor_div(dividend, divisor);
+    inferred = divisor.is_constant(1) ? dividend : floor_div(dividend, divisor);
     if (!divisor.is_constant(1)) context_.require(Relation::MultipleOf, dividend, divisor, "the elements of operand 0");
   }
 
@@ -120,18 +150,9 @@ class Reshape {
   }
 
   void keep_all() {
-    Factors total = total_factors();
-    Factors others;
-    for (const Dim& dim : dims_) others.multiply(dim);
-    cancel(total, others);
+    const auto [total, others] = cancelled_counts();
     if (total.value() == others.value()) return;
     context_.require(Relation::Equal, product(context_.dims(0)), product(dims_), "the elements of operand 0");
-  }
-
-  Factors total_factors() const {
-    Factors total;
-    for (const Dim& dim : context_.dims(0)) total.multiply(dim);
-    return total;
   }
 
   RuleContext& context_;
