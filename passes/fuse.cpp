@@ -1,0 +1,364 @@
+#include "passes/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/infer.h"
+#include "ir/loop_form.h"
+#include "passes/fusion_graph.h"
+#include "passes/outline.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr std::size_t maximum_program_steps = 256;
+// Row stages behind a matmul need whole rows in cache.
+constexpr std::int64_t longest_fused_row = 16384;
+
+bool is_literal(const Binding& binding) { return info(binding.op).has(traits::literal) || binding.op == Op::shape_of; }
+
+bool is_view(Op op) {
+  switch (op) {
+    case Op::reshape:
+    case Op::dyn_reshape:
+    case Op::flatten:
+    case Op::expand_dims:
+    case Op::dyn_expand_dims:
+    case Op::squeeze:
+    case Op::dyn_squeeze:
+    case Op::transpose:
+    case Op::broadcast_to:
+    case Op::dyn_broadcast_to:
+    case Op::full:
+    case Op::dyn_full:
+    case Op::strided_slice:
+    case Op::dyn_strided_slice:
+    case Op::split:
+    case Op::dyn_split: return true;
+    default: return false;
+  }
+}
+
+bool is_anchor(Op op) {
+  return op == Op::matmul || op == Op::attention || op == Op::softmax || op == Op::log_softmax || op == Op::layer_norm ||
+         (info(op).has(traits::reduces) && !info(op).has(traits::dynamic));
+}
+
+bool is_product(Op op) { return op == Op::matmul || op == Op::attention; }
+
+bool is_pointwise(const Binding& binding) {
+  const OpInfo& row = info(binding.op);
+  return row.has(traits::elementwise) || row.has(traits::moves) || is_literal(binding) || binding.op == Op::dyn_arange;
+}
+
+bool stays_outside(const Binding& binding) {
+  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check_shape ||
+         (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
+}
+
+// First operand that decides the result's shape.
+std::size_t first_shape_operand(Op op) { return op == Op::dyn_arange ? 0 : 1; }
+
+// ---- Step 1: shapes as literals ----
+
+void make_literals(Function& function, Block& block, const FunctionInference& facts) {
+  std::vector<Binding> result;
+  for (Binding& binding : block.bindings) {
+    for (Block& nested : binding.blocks) make_literals(function, nested, facts);
+    if (info(binding.op).has(traits::dynamic)) {
+      for (std::size_t i = first_shape_operand(binding.op); i < binding.operands.size(); ++i) {
+        ValueId operand = binding.operands[i];
+        if (operand == no_value) continue;
+        const TensorType& type = function.tensor_type(operand);
+        if (!is_integer(type.dtype) || type.rank() > 1) continue;
+        std::vector<Dim> elements;
+        if (operand < facts.contents.size() && facts.contents[operand]) {
+          elements = *facts.contents[operand];
+        } else {
+          auto length = type.rank() == 0 ? std::optional<std::int64_t>(1) : type.dims[0].constant();
+          if (!length) continue;
+          for (std::int64_t e = 0; e < *length; ++e) elements.push_back(Dim::value(operand, e));
+        }
+        if (binding.op == Op::dyn_arange && type.dtype != DType::I64) continue;
+        Binding literal;
+        literal.op = type.rank() == 0 ? Op::dim : Op::shape;
+        literal.source = binding.source;
+        std::vector<Dim> dims;
+        if (type.rank() == 1) dims.emplace_back(static_cast<std::int64_t>(elements.size()));
+        literal.results = {function.add_value("shape", TensorType{DType::I64, dims})};
+        literal.dims = std::move(elements);
+        binding.operands[i] = literal.results[0];
+        result.push_back(std::move(literal));
+      }
+    }
+    result.push_back(std::move(binding));
+  }
+  block.bindings = std::move(result);
+}
+
+// ---- Steps 2 and 3, for one block ----
+
+class BlockFuser {
+ public:
+  BlockFuser(Module& module, Function& function, Block& block, const std::vector<bool>& constants)
+      : module_(module), function_(function), block_(block), constants_(constants) {}
+
+  void run() {
+    if (block_.bindings.empty()) return;
+    grow_forwards();
+    reorder();
+    collect_backwards();
+  }
+
+ private:
+  using Members = std::set<std::size_t>;
+
+  std::vector<Binding> bindings_of(const Members& members) const {
+    std::vector<Binding> list;
+    for (std::size_t member : members) list.push_back(block_.bindings[member]);
+    return list;
+  }
+
+  bool has_form(const Members& members, const std::vector<ValueId>& outputs) const {
+    std::vector<Binding> list = bindings_of(members);
+    LoopFormResult result = derive_loop_form(function_, list, inputs_of(list), outputs);
+    return result.form && is_small(*result.form);
+  }
+
+  static bool is_small(const LoopForm& form) {
+    if (const auto* map = std::get_if<MapForm>(&form.skeleton))
+      return std::all_of(map->parts.begin(), map->parts.end(),
+                         [](const MapPart& part) { return part.program.steps.size() <= maximum_program_steps; });
+    if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) return attention->score.steps.size() <= maximum_program_steps;
+    if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton))
+      return matmul->rows.empty() || bounds(matmul->n.extent, form.symbols).high <= longest_fused_row;
+    return true;
+  }
+
+  // ---- Forwards ----
+
+  void grow_forwards() {
+    FusionGraph graph(function_, block_);
+    owner_.assign(block_.bindings.size(), -1);
+    for (std::size_t i = 0; i < block_.bindings.size(); ++i) {
+      if (owner_[i] >= 0 || !is_anchor(block_.bindings[i].op)) continue;
+      Members members{i};
+      ValueId frontier = block_.bindings[i].results[0];
+      while (auto next = next_user(graph, members, frontier)) {
+        members.insert(*next);
+        frontier = block_.bindings[*next].results[0];
+      }
+      for (std::size_t member : members) owner_[member] = groups_;
+      ++groups_;
+    }
+  }
+
+  std::optional<std::size_t> next_user(const FusionGraph& graph, const Members& members, ValueId frontier) const {
+    const auto& users = graph.users(frontier);
+    if (users.size() != 1 || owner_[users[0]] >= 0) return std::nullopt;
+    const Binding& user = block_.bindings[users[0]];
+    if (user.results.size() != 1 || is_product(user.op) || stays_outside(user)) return std::nullopt;
+    if (!is_pointwise(user) && !is_anchor(user.op)) return std::nullopt;
+    if (graph.path_around(members, users[0])) return std::nullopt;
+    Members extended = members;
+    extended.insert(users[0]);
+    add_literals(graph, extended);
+    std::vector<ValueId> outputs{user.results[0]};
+    if (graph.escapes(frontier)) outputs.push_back(frontier);
+    if (!has_form(extended, outputs)) return std::nullopt;
+    return users[0];
+  }
+
+  // Literals that members read, so that a trial sees what the finished group will.
+  void add_literals(const FusionGraph& graph, Members& members) const {
+    Members found;
+    for (std::size_t member : members)
+      for (ValueId operand : block_.bindings[member].operands) {
+        if (operand == no_value || graph.producer(operand) < 0) continue;
+        auto source = static_cast<std::size_t>(graph.producer(operand));
+        if (is_literal(block_.bindings[source]) && !stays_outside(block_.bindings[source])) found.insert(source);
+      }
+    members.merge(found);
+  }
+
+  void reorder() {
+    FusionGraph graph(function_, block_);
+    std::vector<std::size_t> order = contiguous_order(graph, block_, owner_);
+    std::vector<Binding> bindings;
+    std::vector<std::ptrdiff_t> owner;
+    for (std::size_t i : order) {
+      bindings.push_back(std::move(block_.bindings[i]));
+      owner.push_back(owner_[i]);
+    }
+    block_.bindings = std::move(bindings);
+    owner_ = std::move(owner);
+  }
+
+  // ---- Backwards ----
+
+  void collect_backwards() {
+    FusionGraph graph(function_, block_);
+    needed_.assign(function_.values.size(), false);
+    for (ValueId id = 0; id < function_.values.size(); ++id) needed_[id] = graph.escapes(id);
+    std::vector<Binding> reversed;
+    for (std::size_t i = block_.bindings.size(); i-- > 0;) {
+      if (owner_[i] >= 0) {
+        Members members;
+        std::size_t first = i;
+        while (first > 0 && owner_[first - 1] == owner_[i]) --first;
+        for (std::size_t member = first; member <= i; ++member) members.insert(member);
+        i = first;
+        add_region(graph, members, reversed);
+        continue;
+      }
+      const Binding& binding = block_.bindings[i];
+      bool wanted = binding.results.empty() || std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return needed_[id]; });
+      if (!wanted) continue;
+      if (stays_outside(binding)) {
+        for (ValueId operand : binding.operands)
+          if (operand != no_value) needed_[operand] = true;
+        reversed.push_back(binding);
+      } else {
+        add_region(graph, {i}, reversed);
+      }
+    }
+    std::reverse(reversed.begin(), reversed.end());
+    block_.bindings = std::move(reversed);
+  }
+
+  void add_region(const FusionGraph& graph, Members members, std::vector<Binding>& reversed) {
+    std::vector<ValueId> outputs;
+    for (std::size_t member : members)
+      for (ValueId result : block_.bindings[member].results)
+        if (needed_[result]) outputs.push_back(result);
+    if (outputs.empty()) return;
+    absorb(graph, members, outputs);
+    std::vector<Binding> list = bindings_of(members);
+    LoopFormResult form = derive_loop_form(function_, list, inputs_of(list), outputs);
+    const Binding& last = list.back();
+    if (!form.form)
+      throw Error(ErrorKind::Unsupported, "cannot compile " + describe(function_, last) + ": " + form.reason);
+    Outlined outlined = outline(function_, list, outputs, constants_);
+    for (ValueId input : outlined.call.operands) needed_[input] = true;
+    auto anchor = std::find_if(list.begin(), list.end(), [](const Binding& binding) { return is_anchor(binding.op); });
+    outlined.call.source = anchor != list.end() ? anchor->source : last.source;
+    outlined.call.callee = intern(std::move(outlined.region));
+    reversed.push_back(std::move(outlined.call));
+  }
+
+  std::uint32_t intern(Region region) {
+    for (std::size_t i = 0; i < module_.regions.size(); ++i)
+      if (module_.regions[i].identity == region.identity) return static_cast<std::uint32_t>(i);
+    region.name += "_" + std::to_string(module_.regions.size());
+    region.body.name = region.name;
+    module_.regions.push_back(std::move(region));
+    return static_cast<std::uint32_t>(module_.regions.size() - 1);
+  }
+
+  // Takes producers into the group until nothing more fits.
+  void absorb(const FusionGraph& graph, Members& members, const std::vector<ValueId>& outputs) {
+    std::set<std::size_t> refused;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      std::set<ValueId> product_operands = operands_of_products(graph, members);
+      for (ValueId input : inputs_of(bindings_of(members))) {
+        if (graph.producer(input) < 0) continue;
+        auto source = static_cast<std::size_t>(graph.producer(input));
+        if (refused.contains(source) || !may_absorb(graph, members, source, product_operands.contains(input))) continue;
+        Members extended = members;
+        extended.insert(source);
+        if (has_form(extended, outputs)) {
+          members = std::move(extended);
+          changed = true;
+          break;
+        }
+        refused.insert(source);
+      }
+    }
+  }
+
+  bool may_absorb(const FusionGraph& graph, const Members& members, std::size_t source, bool feeds_product) const {
+    const Binding& binding = block_.bindings[source];
+    if (owner_[source] >= 0 || stays_outside(binding)) return false;
+    if (is_literal(binding) || is_view(binding.op)) return true;
+    if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
+    bool exclusive = std::all_of(binding.results.begin(), binding.results.end(), [&](ValueId result) {
+      const auto& users = graph.users(result);
+      return !needed_[result] && std::all_of(users.begin(), users.end(), [&](std::size_t user) { return members.contains(user); });
+    });
+    return exclusive || is_mask_arithmetic(members, binding);
+  }
+
+  // Comparisons, logic and selections in front of an attention are cheaper to repeat in every layer than to keep as [batch, 1, seq, seq].
+  bool is_mask_arithmetic(const Members& members, const Binding& binding) const {
+    bool attention = std::any_of(members.begin(), members.end(), [&](std::size_t member) { return block_.bindings[member].op == Op::attention; });
+    if (!attention) return false;
+    const OpInfo& row = info(binding.op);
+    if (row.has(traits::moves) || row.has(traits::compares) || row.has(traits::logical)) return true;
+    return binding.op == Op::where || binding.op == Op::cast || binding.op == Op::add || binding.op == Op::sub || binding.op == Op::mul ||
+           binding.op == Op::neg || binding.op == Op::min || binding.op == Op::max || binding.op == Op::dyn_arange;
+  }
+
+  // Values that reach a product's matrix operands through views.
+  std::set<ValueId> operands_of_products(const FusionGraph& graph, const Members& members) const {
+    std::set<ValueId> found;
+    std::vector<ValueId> open;
+    for (std::size_t member : members) {
+      const Binding& binding = block_.bindings[member];
+      if (!is_product(binding.op)) continue;
+      std::size_t matrices = binding.op == Op::matmul ? 2 : 3;
+      for (std::size_t i = 0; i < matrices; ++i) open.push_back(binding.operands[i]);
+    }
+    while (!open.empty()) {
+      ValueId value = open.back();
+      open.pop_back();
+      if (!found.insert(value).second || graph.producer(value) < 0) continue;
+      auto source = static_cast<std::size_t>(graph.producer(value));
+      if (is_view(block_.bindings[source].op)) open.push_back(block_.bindings[source].operands[0]);
+    }
+    return found;
+  }
+
+  Module& module_;
+  Function& function_;
+  Block& block_;
+  const std::vector<bool>& constants_;
+  std::vector<std::ptrdiff_t> owner_;
+  std::ptrdiff_t groups_ = 0;
+  std::vector<bool> needed_;
+};
+
+void find_constants(const Block& block, std::vector<bool>& constants) {
+  for (const Binding& binding : block.bindings) {
+    if (binding.op == Op::constant) constants[binding.results[0]] = true;
+    for (const Block& nested : binding.blocks) find_constants(nested, constants);
+  }
+}
+
+void fuse_block(Module& module, Function& function, Block& block, const std::vector<bool>& constants) {
+  for (Binding& binding : block.bindings)
+    for (Block& nested : binding.blocks) fuse_block(module, function, nested, constants);
+  BlockFuser(module, function, block, constants).run();
+}
+
+}  // namespace
+
+void fuse(Module& module) {
+  InferenceResult facts = infer_types(module);
+  for (std::size_t i = 0; i < module.functions.size(); ++i) {
+    Function& function = module.functions[i];
+    make_literals(function, function.body, facts.functions[i]);
+    std::vector<bool> constants(function.values.size(), false);
+    find_constants(function.body, constants);
+    fuse_block(module, function, function.body, constants);
+  }
+}
+
+}  // namespace anydim::passes

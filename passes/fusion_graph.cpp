@@ -1,0 +1,113 @@
+#include "passes/fusion_graph.h"
+
+#include <functional>
+#include <map>
+#include <queue>
+
+#include "ir/error.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+void mark_nested(const Block& block, std::vector<bool>& escaping) {
+  auto mark = [&](ValueId value) {
+    if (value != no_value) escaping[value] = true;
+  };
+  for (const Binding& binding : block.bindings) {
+    for (ValueId operand : binding.operands) mark(operand);
+    for (const Block& nested : binding.blocks) mark_nested(nested, escaping);
+  }
+  for (ValueId result : block.results) mark(result);
+}
+
+}  // namespace
+
+FusionGraph::FusionGraph(const Function& function, const Block& block)
+    : block_(block), users_(function.values.size()), escaping_(function.values.size()), producer_(function.values.size(), -1) {
+  for (std::size_t i = 0; i < block.bindings.size(); ++i) {
+    const Binding& binding = block.bindings[i];
+    for (ValueId operand : binding.operands)
+      if (operand != no_value && (users_[operand].empty() || users_[operand].back() != i)) users_[operand].push_back(i);
+    for (ValueId result : binding.results) producer_[result] = static_cast<std::ptrdiff_t>(i);
+    for (const Block& nested : binding.blocks) mark_nested(nested, escaping_);
+    // Elements of a value that a dim mentions are read on the host.
+    for (const Dim& dim : binding.dims)
+      for (const DimLeaf& leaf : dim.leaves())
+        if (!leaf.is_symbol()) escaping_[leaf.value] = true;
+  }
+  for (const Value& value : function.values) {
+    if (!value.type.is_tensor()) continue;
+    for (const Dim& dim : value.type.tensor.dims)
+      for (const DimLeaf& leaf : dim.leaves())
+        if (!leaf.is_symbol()) escaping_[leaf.value] = true;
+  }
+  for (ValueId result : block.results) escaping_[result] = true;
+}
+
+const std::vector<std::size_t>& FusionGraph::users(ValueId value) const { return users_[value]; }
+
+bool FusionGraph::path_around(const std::set<std::size_t>& group, std::size_t to) const {
+  // Backwards from `to` through outside bindings; meeting a member means that the group would wait for itself.
+  std::set<std::size_t> seen;
+  std::vector<std::size_t> open;
+  auto visit_operands = [&](std::size_t binding, bool direct) {
+    for (ValueId operand : block_.bindings[binding].operands) {
+      if (operand == no_value || producer_[operand] < 0) continue;
+      auto source = static_cast<std::size_t>(producer_[operand]);
+      if (group.contains(source)) {
+        if (!direct) return true;
+        continue;
+      }
+      if (source >= *group.begin() && seen.insert(source).second) open.push_back(source);
+    }
+    return false;
+  };
+  visit_operands(to, true);
+  while (!open.empty()) {
+    std::size_t binding = open.back();
+    open.pop_back();
+    if (visit_operands(binding, false)) return true;
+  }
+  return false;
+}
+
+std::vector<std::size_t> contiguous_order(const FusionGraph& graph, const Block& block, const std::vector<std::ptrdiff_t>& owner) {
+  // Kahn's algorithm over groups and single bindings; among those that are ready, the one whose last binding came first.
+  std::size_t count = block.bindings.size();
+  std::map<std::ptrdiff_t, std::vector<std::size_t>> members;
+  std::vector<std::size_t> last(count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (owner[i] >= 0) members[owner[i]].push_back(i);
+  for (std::size_t i = 0; i < count; ++i) last[i] = owner[i] >= 0 ? members[owner[i]].back() : i;
+
+  std::vector<std::set<std::size_t>> successors(count);
+  std::vector<std::size_t> waiting(count, 0);
+  for (std::size_t i = 0; i < count; ++i)
+    for (ValueId result : block.bindings[i].results)
+      for (std::size_t user : graph.users(result))
+        if (last[user] != last[i] && successors[last[i]].insert(last[user]).second) ++waiting[last[user]];
+
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  for (std::size_t i = 0; i < count; ++i)
+    if (last[i] == i && waiting[i] == 0) ready.push(i);
+  std::vector<std::size_t> order;
+  while (!ready.empty()) {
+    std::size_t node = ready.top();
+    ready.pop();
+    if (owner[node] >= 0) {
+      const auto& list = members[owner[node]];
+      order.insert(order.end(), list.begin(), list.end());
+    } else {
+      order.push_back(node);
+    }
+    for (std::size_t next : successors[node])
+      if (--waiting[next] == 0) ready.push(next);
+  }
+  internal_check(order.size() == count, "fusion groups form no cycle");
+  return order;
+}
+
+}  // namespace anydim::passes
