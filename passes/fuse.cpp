@@ -350,7 +350,7 @@ void fuse_block(Module& module, Function& function, Block& block, const std::vec
 
 }  // namespace
 
-void fuse(Module& module) {
+void fuse(Module& module, PassContext&) {
   InferenceResult facts = infer_types(module);
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     Function& function = module.functions[i];

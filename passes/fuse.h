@@ -1,7 +1,7 @@
 // Groups bindings into regions, each one kernel.
 #pragma once
 
-#include "ir/module.h"
+#include "passes/pass.h"
 
 namespace anydim::passes {
 
@@ -13,6 +13,6 @@ namespace anydim::passes {
 //     no one else reads it, and the cheap arithmetic of an attention mask even where several layers read it. Operands of products stay in memory: they
 //     are read once for every tile.
 // What no result needs is dropped. Equal regions are one region of the module.
-void fuse(ir::Module& module);
+void fuse(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

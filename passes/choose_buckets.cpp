@@ -1,0 +1,159 @@
+#include "passes/choose_buckets.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/error.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// A region's cells are the product over its keys; beyond this many, the keys cut last stay whole.
+constexpr std::size_t maximum_cells = 64;
+// Samples of the open cell reach to this multiple of its lower edge.
+constexpr std::int64_t open_cell_factor = 4;
+
+std::vector<BucketInterval> cut(const BucketInterval& range, const std::vector<std::int64_t>& edges) {
+  std::vector<BucketInterval> cells;
+  std::int64_t low = range.low;
+  for (std::int64_t edge : edges) {
+    if (edge <= low || edge > range.high) continue;
+    cells.push_back({low, edge - 1, range.multiple});
+    low = edge;
+  }
+  cells.push_back({low, range.high, range.multiple});
+  return cells;
+}
+
+std::int64_t top_sample(const BucketInterval& interval) {
+  std::int64_t reach = std::max<std::int64_t>(interval.low, 1) * open_cell_factor;
+  return std::min(interval.high, reach);
+}
+
+// Both ends of a cell and its middle, on every key at once.
+std::vector<std::vector<std::int64_t>> samples(const Bucket& bucket) {
+  std::vector<std::vector<std::int64_t>> points(3);
+  for (const BucketInterval& interval : bucket.intervals) {
+    std::int64_t low = std::max<std::int64_t>(interval.low, std::min<std::int64_t>(1, interval.high));
+    std::int64_t high = std::max(low, top_sample(interval));
+    points[0].push_back(low);
+    points[1].push_back(low + (high - low) / 2);
+    points[2].push_back(high);
+  }
+  return points;
+}
+
+struct Chosen {
+  Schedule schedule;
+  double seconds = 0;
+};
+
+Chosen best(const Region& region, const Bucket& bucket, const std::vector<std::vector<std::int64_t>>& points, const PassContext& context) {
+  std::vector<Schedule> candidates = context.backend->candidates(region, bucket);
+  internal_check(!candidates.empty(), "a backend has a schedule for every region");
+  // Relative to the best at each point, so that the slow end of a cell does not decide alone.
+  std::vector<std::vector<double>> seconds(candidates.size());
+  std::vector<double> least(points.size(), std::numeric_limits<double>::infinity());
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    for (std::size_t p = 0; p < points.size(); ++p) {
+      seconds[c].push_back(context.backend->estimate(region, candidates[c], points[p], context.options.threads));
+      least[p] = std::min(least[p], seconds[c][p]);
+    }
+  }
+  std::size_t chosen = 0;
+  double chosen_ratio = std::numeric_limits<double>::infinity();
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    double ratio = 0;
+    for (std::size_t p = 0; p < points.size(); ++p) ratio += least[p] > 0 ? seconds[c][p] / least[p] : 1;
+    if (ratio < chosen_ratio) {
+      chosen_ratio = ratio;
+      chosen = c;
+    }
+  }
+  return {candidates[chosen], seconds[chosen][points.size() / 2]};
+}
+
+// The whole range, with samples spread over its orders of magnitude.
+DispatchTable::Entry general_entry(const Region& region, const Bucket& whole, const PassContext& context) {
+  std::vector<std::vector<std::int64_t>> points;
+  for (std::int64_t size : {1, 16, 128, 1024}) {
+    std::vector<std::int64_t> point;
+    for (const BucketInterval& interval : whole.intervals) point.push_back(std::clamp(size, interval.low, interval.high));
+    points.push_back(std::move(point));
+  }
+  Chosen chosen = best(region, whole, points, context);
+  return {whole, chosen.schedule, chosen.seconds};
+}
+
+bool joins(const DispatchTable::Entry& a, const DispatchTable::Entry& b, std::size_t key) {
+  if (!(a.schedule == b.schedule)) return false;
+  for (std::size_t i = 0; i < a.bucket.intervals.size(); ++i) {
+    if (i == key ? a.bucket.intervals[i].high + 1 != b.bucket.intervals[i].low : !(a.bucket.intervals[i] == b.bucket.intervals[i])) return false;
+  }
+  return true;
+}
+
+void merge_neighbours(std::vector<DispatchTable::Entry>& entries, std::size_t keys) {
+  for (std::size_t key = keys; key-- > 0;) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      for (std::size_t j = i + 1; j < entries.size();) {
+        if (joins(entries[i], entries[j], key)) {
+          entries[i].bucket.intervals[key].high = entries[j].bucket.intervals[key].high;
+          entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(j));
+        } else {
+          ++j;
+        }
+      }
+    }
+  }
+}
+
+DispatchTable choose(const Region& region, Policy policy, const PassContext& context) {
+  Bucket whole;
+  for (const Dim& key : region.keys) {
+    Interval range = bounds(key, region.body.symbols);
+    whole.intervals.push_back({std::max<std::int64_t>(range.low, 0), range.high, std::max<std::int64_t>(divisor(key, region.body.symbols), 1)});
+  }
+  DispatchTable table;
+  DispatchTable::Entry general = general_entry(region, whole, context);
+  if (policy == Policy::Bucketed && !region.keys.empty()) {
+    std::vector<std::vector<std::int64_t>> edges = context.backend->key_edges(region);
+    internal_check(edges.size() == region.keys.size(), "a backend gives edges for every key");
+    std::vector<Bucket> cells{Bucket{}};
+    for (std::size_t key = 0; key < region.keys.size(); ++key) {
+      std::vector<BucketInterval> intervals = cut(whole.intervals[key], edges[key]);
+      if (cells.size() * intervals.size() > maximum_cells) intervals = {whole.intervals[key]};
+      std::vector<Bucket> next;
+      for (const Bucket& cell : cells)
+        for (const BucketInterval& interval : intervals) {
+          next.push_back(cell);
+          next.back().intervals.push_back(interval);
+        }
+      cells = std::move(next);
+    }
+    for (const Bucket& cell : cells) {
+      Chosen chosen = best(region, cell, samples(cell), context);
+      table.entries.push_back({cell, chosen.schedule, chosen.seconds});
+    }
+    merge_neighbours(table.entries, region.keys.size());
+  }
+  if (table.entries.size() == 1 && table.entries[0].bucket == whole) return table;
+  table.entries.push_back(std::move(general));
+  return table;
+}
+
+}  // namespace
+
+void choose_buckets(Module& module, PassContext& context) {
+  if (context.backend == nullptr) return;
+  context.tables.clear();
+  for (const Region& region : module.regions) {
+    auto own = context.options.region_policies.find(region.name);
+    context.tables.push_back(choose(region, own != context.options.region_policies.end() ? own->second : context.options.policy, context));
+  }
+}
+
+}  // namespace anydim::passes

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "passes/pass.h"
+
+namespace anydim::passes {
+
+// Fills PassContext::tables. Symbolic: the one schedule that the backend estimates best over samples of the whole range. Bucketed: the range
+// of every key is cut at the backend's edges, each cell gets the schedule estimated best at its samples, neighbours with equal schedules
+// merge, and a last entry over the whole declared range answers for everything else (and is the general kernel that a first start compiles).
+// Does nothing without a backend.
+void choose_buckets(ir::Module& module, PassContext& context);
+
+}  // namespace anydim::passes

@@ -1,0 +1,108 @@
+#include "passes/common_subexpressions.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "passes/rewrite.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// Constants up to this size are compared by their bits.
+constexpr std::size_t small_constant = 4096;
+
+bool same(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+  if (a.bytes().data() == b.bytes().data()) return true;
+  if (a.bytes().size() <= small_constant) return a.same_bits(b);
+  return a.origin() == b.origin() && !(a.origin() == TensorOrigin{}) && a.owner() == b.owner();
+}
+
+bool same(const Attribute& a, const Attribute& b) {
+  if (a.index() != b.index()) return false;
+  if (const Tensor* tensor = std::get_if<Tensor>(&a)) return same(*tensor, std::get<Tensor>(b));
+  return std::visit(
+      [&](const auto& left) {
+        using Kind = std::decay_t<decltype(left)>;
+        if constexpr (std::is_same_v<Kind, Tensor>) return false;
+        else return left == std::get<Kind>(b);
+      },
+      a);
+}
+
+bool same(const Binding& a, const Binding& b) {
+  if (a.op != b.op || a.operands != b.operands || a.dims != b.dims || a.callee != b.callee || a.results.size() != b.results.size()) return false;
+  return std::equal(a.attributes.begin(), a.attributes.end(), b.attributes.begin(), b.attributes.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first && same(x.second, y.second); });
+}
+
+std::size_t hash_of(const Binding& binding) {
+  std::size_t hash = static_cast<std::size_t>(binding.op);
+  auto mix = [&](std::size_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  for (ValueId operand : binding.operands) mix(operand);
+  for (const Dim& dim : binding.dims) mix(dim.hash());
+  for (const auto& [name, attribute] : binding.attributes) {
+    mix(std::hash<std::string>{}(name));
+    if (const auto* number = std::get_if<std::int64_t>(&attribute)) mix(static_cast<std::size_t>(*number));
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&attribute))
+      for (std::int64_t number : *list) mix(static_cast<std::size_t>(number));
+    if (const auto* tensor = std::get_if<Tensor>(&attribute)) {
+      for (std::int64_t dim : tensor->dims()) mix(static_cast<std::size_t>(dim));
+      if (tensor->bytes().size() <= small_constant)
+        mix(std::hash<std::string_view>{}({reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()}));
+    }
+  }
+  return hash;
+}
+
+class Scope {
+ public:
+  // Bindings of a nested block see those of the blocks around it.
+  Scope(Replacements& replacements, const Scope* outer) : replacements_(replacements), outer_(outer) {}
+
+  void run(Block& block) {
+    std::vector<Binding> kept;
+    for (Binding& binding : block.bindings) {
+      replacements_.apply(binding);
+      for (Block& nested : binding.blocks) Scope(replacements_, this).run(nested);
+      bool pure = !info(binding.op).has(traits::control) && binding.op != Op::bind;
+      if (pure && !binding.results.empty()) {
+        std::size_t hash = hash_of(binding);
+        if (const Binding* first = find(hash, binding)) {
+          for (std::size_t i = 0; i < binding.results.size(); ++i) replacements_.replace(binding.results[i], first->results[i]);
+          continue;
+        }
+        known_.emplace(hash, binding);
+      }
+      kept.push_back(std::move(binding));
+    }
+    block.bindings = std::move(kept);
+  }
+
+ private:
+  const Binding* find(std::size_t hash, const Binding& binding) const {
+    auto [begin, end] = known_.equal_range(hash);
+    for (auto entry = begin; entry != end; ++entry)
+      if (same(entry->second, binding)) return &entry->second;
+    return outer_ != nullptr ? outer_->find(hash, binding) : nullptr;
+  }
+
+  Replacements& replacements_;
+  const Scope* outer_;
+  std::unordered_multimap<std::size_t, Binding> known_;
+};
+
+}  // namespace
+
+void common_subexpressions(Module& module, PassContext&) {
+  for (Function& function : module.functions) {
+    Replacements replacements(function);
+    Scope(replacements, nullptr).run(function.body);
+    replacements.apply(function);
+  }
+}
+
+}  // namespace anydim::passes

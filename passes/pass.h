@@ -1,0 +1,60 @@
+// What every pass is handed, and the list of passes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/infer.h"
+#include "ir/module.h"
+#include "ir/schedule.h"
+
+namespace anydim::passes {
+
+enum class Policy {
+  Symbolic,  // one kernel a region, extents as arguments
+  Bucketed,  // a table of kernels over a total partition of the range
+};
+
+struct PipelineOptions {
+  Policy policy = Policy::Bucketed;
+  std::map<std::string, Policy> region_policies;  // by region name, overriding `policy`
+  std::vector<std::string> outputs;               // results to keep, in this order; empty: all
+  int threads = 1;                                // that launches will use, for estimates
+  std::vector<std::string> skipped;               // passes to leave out
+  bool verify = false;                            // check the module after every pass
+  // Called after a pass that changed the module's text, and with the seconds it took. Both optional.
+  std::function<void(std::string_view pass, const ir::Module&)> on_change;
+  std::function<void(std::string_view pass, double seconds)> on_time;
+};
+
+// Facts that passes hand on beside the module.
+struct PassContext {
+  const PipelineOptions& options;
+  const ir::Backend* backend = nullptr;                 // null: no kernels are chosen
+  std::vector<ir::Requirement> requirements{};          // of the entry function, set by insert_checks, checked at run time by lowered code
+  std::vector<std::string> unresolved{};                // ops that stayed dynamic and why, set by dynamic_to_static
+  std::vector<ir::DispatchTable> tables{};              // by region, set by choose_buckets
+};
+
+using PassFunction = void (*)(ir::Module&, PassContext&);
+
+struct Pass {
+  std::string_view name;
+  PassFunction run;
+  std::string_view reason;  // why it stands where it stands
+};
+
+// The pipeline, in order.
+std::span<const Pass> pipeline_passes();
+const Pass* find_pass(std::string_view name);
+
+// Runs the named passes in this order (Error{CommandLine} for an unknown name), or the whole pipeline where `names` is empty.
+void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names = {});
+
+}  // namespace anydim::passes

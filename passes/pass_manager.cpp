@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "ir/error.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "passes/choose_buckets.h"
+#include "passes/common_subexpressions.h"
+#include "passes/dead_code.h"
+#include "passes/dynamic_to_static.h"
+#include "passes/fuse.h"
+#include "passes/infer_types.h"
+#include "passes/insert_checks.h"
+#include "passes/merge_products.h"
+#include "passes/pass.h"
+#include "passes/recognise_composites.h"
+#include "passes/select_outputs.h"
+
+namespace anydim::passes {
+
+namespace {
+
+constexpr Pass all_passes[] = {
+#define ANYDIM_PASS(name, reason) {#name, name, reason},
+#include "passes/passes.def"
+#undef ANYDIM_PASS
+};
+
+void run_one(const Pass& pass, ir::Module& module, PassContext& context) {
+  const PipelineOptions& options = context.options;
+  std::string before = options.on_change ? ir::print(module) : std::string();
+  auto begin = std::chrono::steady_clock::now();
+  pass.run(module, context);
+  if (options.on_time) options.on_time(pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (options.verify) ir::verify(module);
+  if (options.on_change && ir::print(module) != before) options.on_change(pass.name, module);
+}
+
+}  // namespace
+
+std::span<const Pass> pipeline_passes() { return all_passes; }
+
+const Pass* find_pass(std::string_view name) {
+  auto found = std::find_if(std::begin(all_passes), std::end(all_passes), [&](const Pass& pass) { return pass.name == name; });
+  return found == std::end(all_passes) ? nullptr : found;
+}
+
+void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names) {
+  auto named = [](const std::string& name) -> const Pass& {
+    const Pass* pass = find_pass(name);
+    if (pass == nullptr) throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
+    return *pass;
+  };
+  for (const std::string& name : context.options.skipped) named(name);
+  auto skipped = [&](std::string_view name) {
+    const auto& list = context.options.skipped;
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  if (names.empty()) {
+    for (const Pass& pass : all_passes)
+      if (!skipped(pass.name)) run_one(pass, module, context);
+    return;
+  }
+  for (const std::string& name : names) run_one(named(name), module, context);
+}
+
+}  // namespace anydim::passes

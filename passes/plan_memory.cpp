@@ -1,0 +1,61 @@
+#include "passes/plan_memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+struct Slot {
+  Dim bytes;
+  std::int64_t last = 0;
+};
+
+Dim aligned(const Dim& bytes, const SymbolTable& symbols) {
+  if (divisor(bytes, symbols) % arena_alignment == 0) return bytes;
+  return ceil_div(bytes, arena_alignment) * arena_alignment;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const SymbolTable& symbols) {
+  std::vector<std::size_t> order(lifetimes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return lifetimes[a].first != lifetimes[b].first ? lifetimes[a].first < lifetimes[b].first : a < b;
+  });
+
+  std::vector<Slot> slots;
+  std::vector<std::size_t> slot_of(lifetimes.size());
+  for (std::size_t i : order) {
+    const Lifetime& value = lifetimes[i];
+    std::size_t fits = slots.size(), grows = slots.size();
+    for (std::size_t s = 0; s < slots.size(); ++s) {
+      if (slots[s].last >= value.first) continue;
+      if (prove_less_equal(value.bytes, slots[s].bytes, symbols) == Proof::Yes) {
+        if (fits == slots.size() || prove_less(slots[s].bytes, slots[fits].bytes, symbols) == Proof::Yes) fits = s;
+      } else if (prove_less_equal(slots[s].bytes, value.bytes, symbols) == Proof::Yes) {
+        if (grows == slots.size() || prove_less(slots[grows].bytes, slots[s].bytes, symbols) == Proof::Yes) grows = s;
+      }
+    }
+    std::size_t chosen = fits != slots.size() ? fits : grows;
+    if (chosen == slots.size()) slots.push_back({value.bytes, value.last});
+    else if (chosen == grows && fits == slots.size()) slots[chosen].bytes = value.bytes;
+    slots[chosen].last = value.last;
+    slot_of[i] = chosen;
+  }
+
+  MemoryPlan plan;
+  std::vector<Dim> offsets;
+  for (const Slot& slot : slots) {
+    offsets.push_back(plan.total);
+    plan.total = plan.total + aligned(slot.bytes, symbols);
+  }
+  for (std::size_t slot : slot_of) plan.offsets.push_back(offsets[slot]);
+  return plan;
+}
+
+}  // namespace anydim::passes

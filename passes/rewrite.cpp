@@ -1,0 +1,87 @@
+#include "passes/rewrite.h"
+
+#include <algorithm>
+
+namespace anydim::passes {
+
+using namespace ir;
+
+void Replacements::replace(ValueId old, ValueId with) {
+  if (old >= by_.size()) by_.resize(old + 1, no_value);
+  by_[old] = with;
+  any_ = true;
+}
+
+ValueId Replacements::resolve(ValueId value) const {
+  while (value != no_value && value < by_.size() && by_[value] != no_value) value = by_[value];
+  return value;
+}
+
+Dim Replacements::resolve(const Dim& dim) const {
+  if (dim.is_constant() || dim.kind() == Dim::Kind::Symbol) return dim;
+  return dim.substitute([&](const DimLeaf& leaf) -> std::optional<Dim> {
+    if (leaf.is_symbol() || resolve(leaf.value) == leaf.value) return std::nullopt;
+    return Dim::value(resolve(leaf.value), leaf.element);
+  });
+}
+
+void Replacements::apply(Binding& binding) const {
+  for (ValueId& operand : binding.operands) operand = resolve(operand);
+  for (Dim& dim : binding.dims) dim = resolve(dim);
+}
+
+void Replacements::apply(Block& block) const {
+  for (Binding& binding : block.bindings) {
+    apply(binding);
+    for (Block& nested : binding.blocks) apply(nested);
+  }
+  for (ValueId& result : block.results) result = resolve(result);
+}
+
+void Replacements::apply(Function& function) const {
+  if (!any_) return;
+  apply(function.body);
+  for (Value& value : function.values)
+    if (value.type.is_tensor())
+      for (Dim& dim : value.type.tensor.dims) dim = resolve(dim);
+}
+
+namespace {
+
+void mark(const Dim& dim, std::vector<bool>& live) {
+  if (dim.is_constant() || dim.kind() == Dim::Kind::Symbol) return;
+  for (const DimLeaf& leaf : dim.leaves())
+    if (!leaf.is_symbol()) live[leaf.value] = true;
+}
+
+bool has_effect(const Binding& binding) { return binding.op == Op::bind || binding.op == Op::check_shape; }
+
+void drop_dead(Function& function, Block& block, std::vector<bool>& live) {
+  for (ValueId result : block.results) live[result] = true;
+  std::vector<Binding> kept;
+  for (std::size_t i = block.bindings.size(); i-- > 0;) {
+    Binding& binding = block.bindings[i];
+    bool wanted = has_effect(binding) || binding.results.empty() ||
+                  std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return live[id]; });
+    if (!wanted) continue;
+    for (Block& nested : binding.blocks) drop_dead(function, nested, live);
+    for (ValueId operand : binding.operands)
+      if (operand != no_value) live[operand] = true;
+    for (const Dim& dim : binding.dims) mark(dim, live);
+    for (ValueId result : binding.results)
+      if (function.values[result].type.is_tensor())
+        for (const Dim& dim : function.values[result].type.tensor.dims) mark(dim, live);
+    kept.push_back(std::move(binding));
+  }
+  std::reverse(kept.begin(), kept.end());
+  block.bindings = std::move(kept);
+}
+
+}  // namespace
+
+void drop_dead(Function& function) {
+  std::vector<bool> live(function.values.size(), false);
+  drop_dead(function, function.body, live);
+}
+
+}  // namespace anydim::passes

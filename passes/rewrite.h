@@ -1,0 +1,33 @@
+// Replacing values and dropping bindings: the one mechanism that passes rewrite blocks with.
+#pragma once
+
+#include <vector>
+
+#include "ir/module.h"
+
+namespace anydim::passes {
+
+// Collects value-for-value replacements and applies them to a whole function at once: operands, results of blocks (nested ones
+// too) and the tensor elements that dims and types mention. Replacements chain: a by b and b by c reads c.
+class Replacements {
+ public:
+  explicit Replacements(const ir::Function& function) : by_(function.values.size(), ir::no_value) {}
+
+  void replace(ir::ValueId old, ir::ValueId with);
+  ir::ValueId resolve(ir::ValueId value) const;
+  bool empty() const { return !any_; }
+  void apply(ir::Function& function) const;
+  void apply(ir::Binding& binding) const;  // operands and dims, not nested blocks
+
+ private:
+  ir::Dim resolve(const ir::Dim& dim) const;
+  void apply(ir::Block& block) const;
+
+  std::vector<ir::ValueId> by_;
+  bool any_ = false;
+};
+
+// Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing whose elements a dim mentions.
+void drop_dead(ir::Function& function);
+
+}  // namespace anydim::passes
