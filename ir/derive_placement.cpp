@@ -23,7 +23,7 @@ bool Placements::in_frame(ValueId value) const {
 }
 
 void Placements::follow(const Binding& binding) {
-  if (info(binding.op).has(traits::elementwise)) {
+  if (info(binding.op).has(traits::elementwise) || binding.op == Op::broadcast_to || binding.op == Op::dyn_broadcast_to) {
     follow_elementwise(binding);
     return;
   }

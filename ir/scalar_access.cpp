@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/scalar_simplify.h"
 
 namespace anydim::ir {
 
@@ -83,7 +84,16 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
   for (ValueId operand : binding.operands)
     operands.push_back(element(operand, broadcast_index(index, dims, stretch.tensor(operand).dims, context_.symbols)));
   DType dtype = stretch.tensor(binding.results[0]).dtype;
-  return push({.kind = Kind::Apply, .dtype = dtype, .op = binding.op, .operands = std::move(operands), .flags = step_flags(binding)});
+  std::uint8_t flags = step_flags(binding);
+  if (flags == 0) {
+    std::vector<const ScalarStep*> steps;
+    for (std::int32_t operand : operands) steps.push_back(&steps_[static_cast<std::size_t>(operand)]);
+    Simplified simpler = simplify_step(binding.op, dtype, steps, context_.symbols);
+    if (const Dim* dim = std::get_if<Dim>(&simpler)) return extent(*dim);
+    if (const bool* truth = std::get_if<bool>(&simpler)) return push({.kind = Kind::Constant, .dtype = DType::Bool, .integer = *truth});
+    if (const Forwarded* forwarded = std::get_if<Forwarded>(&simpler)) return operands[forwarded->operand];
+  }
+  return push({.kind = Kind::Apply, .dtype = dtype, .op = binding.op, .operands = std::move(operands), .flags = flags});
 }
 
 std::int32_t ProgramBuilder::literal_element(const std::vector<Dim>& dims, const Index& index) {

@@ -1,0 +1,85 @@
+#include "ir/scalar_simplify.h"
+
+namespace anydim::ir {
+
+namespace {
+
+Simplified compared(Comparison comparison, const Dim& left, const Dim& right, const SymbolTable& symbols) {
+  switch (prove(comparison, left, right, symbols)) {
+    case Proof::Yes: return true;
+    case Proof::No: return false;
+    case Proof::Unknown: return {};
+  }
+  return {};
+}
+
+bool not_negative(const Dim& dim, const SymbolTable& symbols) { return prove_less_equal(0, dim, symbols) == Proof::Yes; }
+
+Simplified on_integers(Op op, const Dim& a, const Dim& b, const SymbolTable& symbols) {
+  switch (op) {
+    case Op::add: return simplify(a + b, symbols);
+    case Op::sub: return simplify(a - b, symbols);
+    case Op::mul: return simplify(a * b, symbols);
+    case Op::min: return simplify(min(a, b), symbols);
+    case Op::max: return simplify(max(a, b), symbols);
+    case Op::div:
+    case Op::mod:
+      // Truncation and floor agree where neither side is negative.
+      if (!not_negative(a, symbols) || prove_less(0, b, symbols) != Proof::Yes) return {};
+      return simplify(op == Op::div ? floor_div(a, b) : mod(a, b), symbols);
+    case Op::equal: return compared(Comparison::Equal, a, b, symbols);
+    case Op::less: return compared(Comparison::Less, a, b, symbols);
+    case Op::less_equal: return compared(Comparison::LessEqual, a, b, symbols);
+    case Op::greater: return compared(Comparison::Less, b, a, symbols);
+    case Op::greater_equal: return compared(Comparison::LessEqual, b, a, symbols);
+    default: return {};
+  }
+}
+
+Simplified on_bools(Op op, std::span<const ScalarStep* const> operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    std::optional<bool> known = known_bool(*operands[i]);
+    if (!known) continue;
+    if (op == Op::logical_not) return !*known;
+    std::size_t other = 1 - i;
+    if (op == Op::logical_and) return *known ? Simplified(Forwarded{other}) : Simplified(false);
+    if (op == Op::logical_or) return *known ? Simplified(true) : Simplified(Forwarded{other});
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Dim> known_integer(const ScalarStep& step) {
+  if (step.dtype != DType::I64) return std::nullopt;
+  if (step.kind == ScalarStep::Kind::Extent) return step.index[0];
+  if (step.kind == ScalarStep::Kind::Constant) return Dim(step.integer);
+  return std::nullopt;
+}
+
+std::optional<bool> known_bool(const ScalarStep& step) {
+  if (step.dtype != DType::Bool || step.kind != ScalarStep::Kind::Constant) return std::nullopt;
+  return step.integer != 0;
+}
+
+Simplified simplify_step(Op op, DType to, std::span<const ScalarStep* const> operands, const SymbolTable& symbols) {
+  if (op == Op::cast) {
+    if (operands[0]->dtype == to) return Forwarded{0};
+    auto known = known_integer(*operands[0]);
+    return known && to == DType::Bool ? compared(Comparison::NotEqual, *known, 0, symbols) : Simplified();
+  }
+  if (op == Op::where) {
+    std::optional<bool> condition = known_bool(*operands[0]);
+    return condition ? Simplified(Forwarded{*condition ? 1u : 2u}) : Simplified();
+  }
+  if (info(op).has(traits::logical)) return on_bools(op, operands);
+  if (operands.size() == 1) {
+    auto known = known_integer(*operands[0]);
+    return known && op == Op::neg ? Simplified(simplify(Dim(0) - *known, symbols)) : Simplified();
+  }
+  if (operands.size() != 2) return {};
+  auto a = known_integer(*operands[0]), b = known_integer(*operands[1]);
+  return a && b ? on_integers(op, *a, *b, symbols) : Simplified();
+}
+
+}  // namespace anydim::ir

@@ -1,0 +1,285 @@
+#include "passes/static_form.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/evaluate.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// Results up to this many elements are computed at compile time.
+constexpr std::int64_t folding_limit = 1024;
+
+const TensorType* tensor_of(const RuleFacts& facts, ValueId value) {
+  const Type& type = facts.function.values[value].type;
+  return type.is_tensor() ? &type.tensor : nullptr;
+}
+
+bool same_dims(const RuleFacts& facts, const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!(a[i] == b[i]) && prove_equal(a[i], b[i], facts.function.symbols) != Proof::Yes) return false;
+  return true;
+}
+
+bool all_constant(const std::vector<Dim>& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_constant(); });
+}
+
+std::vector<std::int64_t> numbers(const std::vector<Dim>& dims) {
+  std::vector<std::int64_t> result;
+  for (const Dim& dim : dims) result.push_back(*dim.constant());
+  return result;
+}
+
+bool steps_are_one(const RuleFacts& facts, const Binding& binding) {
+  if (binding.op == Op::strided_slice) {
+    if (!has_attribute(binding, "steps")) return true;
+    const auto& steps = integers_attribute(binding, "steps");
+    return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
+  }
+  if (binding.operands.size() < 5 || binding.operands[4] == no_value) return true;
+  const Contents& steps = facts.contents(binding.operands[4]);
+  return steps && std::all_of(steps->begin(), steps->end(), [](const Dim& step) { return step.is_constant(1); });
+}
+
+bool is_identity(const Binding& binding, std::size_t rank) {
+  if (!has_attribute(binding, "perm")) return rank <= 1;
+  const auto& perm = integers_attribute(binding, "perm");
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    if (perm[i] != static_cast<std::int64_t>(i) && perm[i] + static_cast<std::int64_t>(rank) != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
+// True where every element is known to equal `wanted`: a constant, or a full of one.
+bool is_filled_with(const RuleFacts& facts, ValueId value, double wanted) {
+  if (const Contents& contents = facts.contents(value))
+    return std::all_of(contents->begin(), contents->end(), [&](const Dim& dim) { return dim.is_constant(static_cast<std::int64_t>(wanted)); });
+  const Tensor* constant = facts.constants[value];
+  if (constant == nullptr || constant->elements() > folding_limit) return false;
+  for (std::int64_t i = 0; i < constant->elements(); ++i)
+    if (constant->real_at(i) != wanted) return false;
+  return true;
+}
+
+// The other operand of a neutral element: x * 1, x / 1, x and true, x or false, integer x + 0. (Float x + 0 is not x where x is -0.)
+std::optional<ValueId> without_neutral(const RuleFacts& facts, const Binding& binding) {
+  if (binding.operands.size() != 2) return std::nullopt;
+  const TensorType* type = tensor_of(facts, binding.operands[0]);
+  if (type == nullptr) return std::nullopt;
+  double neutral = 0;
+  switch (binding.op) {
+    case Op::mul:
+    case Op::div:
+    case Op::logical_and: neutral = 1; break;
+    case Op::logical_or: break;
+    case Op::add:
+    case Op::sub:
+      if (is_float(type->dtype)) return std::nullopt;
+      break;
+    default: return std::nullopt;
+  }
+  const TensorType& result = facts.function.tensor_type(binding.results[0]);
+  for (std::size_t i : {1u, 0u}) {
+    if (i == 0 && !info(binding.op).has(traits::commutative)) continue;
+    ValueId other = binding.operands[1 - i];
+    if (is_filled_with(facts, binding.operands[i], neutral) && same_dims(facts, facts.function.tensor_type(other).dims, result.dims)) return other;
+  }
+  return std::nullopt;
+}
+
+struct Twin {
+  const char* attribute;
+  std::size_t operand;
+};
+
+Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements, std::size_t rank, const std::string& source) {
+  Binding literal{.op = rank == 0 ? Op::dim : Op::shape, .dims = elements, .source = source};
+  std::vector<Dim> dims;
+  if (rank == 1) dims.emplace_back(static_cast<std::int64_t>(elements.size()));
+  literal.results = {facts.function.add_value("shape", TensorType{DType::I64, dims})};
+  return literal;
+}
+
+}  // namespace
+
+const Contents& RuleFacts::contents(ValueId value) const {
+  static const Contents unknown;
+  return value < inference.contents.size() ? inference.contents[value] : unknown;
+}
+
+std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding) {
+  if (binding.results.size() != 1 || binding.operands.empty() || binding.operands[0] == no_value) return std::nullopt;
+  const TensorType* from = tensor_of(facts, binding.operands[0]);
+  const TensorType* to = tensor_of(facts, binding.results[0]);
+  if (from == nullptr || to == nullptr) return std::nullopt;
+  bool alike = from->dtype == to->dtype && same_dims(facts, from->dims, to->dims);
+  switch (binding.op) {
+    case Op::cast:
+    case Op::reshape:
+    case Op::dyn_reshape:
+    case Op::flatten:
+    case Op::expand_dims:
+    case Op::dyn_expand_dims:
+    case Op::squeeze:
+    case Op::dyn_squeeze:
+    case Op::broadcast_to:
+    case Op::dyn_broadcast_to: return alike ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::transpose: return is_identity(binding, from->rank()) ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::strided_slice:
+    case Op::dyn_strided_slice: return alike && steps_are_one(facts, binding) ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::concat:
+    case Op::split: return alike && binding.operands.size() == 1 ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::where:
+      for (std::size_t choice : {1u, 0u}) {
+        ValueId chosen = binding.operands[choice == 1 ? 1 : 2];
+        if (is_filled_with(facts, binding.operands[0], choice) && same_dims(facts, facts.function.tensor_type(chosen).dims, to->dims))
+          return chosen;
+      }
+      return std::nullopt;
+    default: return without_neutral(facts, binding);
+  }
+}
+
+std::optional<Binding> as_literal(const RuleFacts& facts, const Binding& binding) {
+  if (binding.results.size() != 1 || info(binding.op).has(traits::literal) || info(binding.op).has(traits::control)) return std::nullopt;
+  const Contents& contents = facts.contents(binding.results[0]);
+  const TensorType* type = tensor_of(facts, binding.results[0]);
+  if (!contents || type == nullptr || type->rank() > 1) return std::nullopt;
+  Binding literal{.results = binding.results, .source = binding.source};
+  if (all_constant(*contents)) {
+    literal.op = Op::constant;
+    std::vector<std::int64_t> dims;
+    if (type->rank() == 1) dims.push_back(static_cast<std::int64_t>(contents->size()));
+    literal.attributes.emplace("value", Tensor::of(type->dtype, dims, numbers(*contents)));
+    return literal;
+  }
+  if (type->dtype != DType::I64) return std::nullopt;
+  literal.op = type->rank() == 0 ? Op::dim : Op::shape;
+  literal.dims = *contents;
+  return literal;
+}
+
+std::optional<Binding> folded(const RuleFacts& facts, const Binding& binding) {
+  const OpInfo& row = info(binding.op);
+  if (binding.results.size() != 1 || binding.operands.empty() || row.has(traits::control) || binding.op == Op::check_shape || binding.op == Op::bind)
+    return std::nullopt;
+  const TensorType* type = tensor_of(facts, binding.results[0]);
+  if (type == nullptr || !all_constant(type->dims) || element_count(numbers(type->dims)) > folding_limit) return std::nullopt;
+  std::vector<const Tensor*> operands;
+  for (ValueId operand : binding.operands) {
+    if (operand != no_value && (facts.constants[operand] == nullptr || facts.constants[operand]->elements() > folding_limit)) return std::nullopt;
+    operands.push_back(operand == no_value ? nullptr : facts.constants[operand]);
+  }
+  Tensor value = evaluate_binding(facts.function, binding, operands).at(0);
+  return Binding{.op = Op::constant, .results = binding.results, .attributes = {{"value", value}}, .source = binding.source};
+}
+
+std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, std::vector<Binding>& literals) {
+  if (!info(binding.op).has(traits::dynamic)) return std::nullopt;
+  const TensorType* result = binding.results.empty() ? nullptr : tensor_of(facts, binding.results[0]);
+  if (result == nullptr) return std::nullopt;
+  auto known = [&](std::size_t operand) -> const std::vector<Dim>* {
+    if (operand >= binding.operands.size() || binding.operands[operand] == no_value) return nullptr;
+    const Contents& contents = facts.contents(binding.operands[operand]);
+    return contents ? &*contents : nullptr;
+  };
+  auto present = [&](std::size_t operand) { return operand < binding.operands.size() && binding.operands[operand] != no_value; };
+  std::optional<Op> twin = static_twin(binding.op);
+  auto static_form = [&](std::initializer_list<Twin> list) -> std::optional<Binding> {
+    Binding made{.op = *twin, .operands = {binding.operands[0]}, .results = binding.results, .attributes = binding.attributes, .source = binding.source};
+    for (const Twin& entry : list) {
+      if (!present(entry.operand)) continue;
+      const std::vector<Dim>* elements = known(entry.operand);
+      if (elements == nullptr || !all_constant(*elements)) return std::nullopt;
+      made.attributes.emplace(entry.attribute, numbers(*elements));
+    }
+    return made;
+  };
+  auto by_result = [&](std::initializer_list<const char*> dropped) -> std::optional<Binding> {
+    if (!all_constant(result->dims)) return std::nullopt;
+    Binding made{.op = *twin, .operands = {binding.operands[0]}, .results = binding.results, .attributes = binding.attributes, .source = binding.source};
+    for (const char* name : dropped) made.attributes.erase(name);
+    made.attributes.emplace("shape", numbers(result->dims));
+    return made;
+  };
+  std::optional<Binding> made;
+  switch (binding.op) {
+    case Op::dyn_full:
+    case Op::dyn_broadcast_to: made = by_result({}); break;
+    case Op::dyn_reshape: made = by_result({"zero_copies"}); break;
+    case Op::dyn_expand_dims:
+    case Op::dyn_squeeze: made = static_form({{"axes", 1}}); break;
+    case Op::dyn_strided_slice: made = static_form({{"starts", 1}, {"ends", 2}, {"axes", 3}, {"steps", 4}}); break;
+    case Op::dyn_split: made = static_form({{"sizes", 1}}); break;
+    case Op::dyn_tile: made = static_form({{"repeats", 1}}); break;
+    case Op::dyn_trilu:
+      made = static_form({{"k", 1}});
+      if (made) made->attributes["k"] = integers_attribute(*made, "k").at(0);
+      break;
+    case Op::dyn_arange: {
+      if (result->dtype != DType::I64 && result->dtype != DType::I32) break;
+      Binding arange{.op = *twin, .results = binding.results, .attributes = {{"dtype", result->dtype}}, .source = binding.source};
+      bool constant = true;
+      const char* names[] = {"start", "stop", "step"};
+      for (std::size_t i = 0; i < 3; ++i) {
+        const std::vector<Dim>* elements = known(i);
+        constant = constant && elements != nullptr && all_constant(*elements);
+        if (constant) arange.attributes.emplace(names[i], *elements->at(0).constant());
+      }
+      if (constant) made = arange;
+      break;
+    }
+    case Op::dyn_reduce_sum:
+    case Op::dyn_reduce_mean:
+    case Op::dyn_reduce_max:
+    case Op::dyn_reduce_min:
+    case Op::dyn_reduce_prod: {
+      made = static_form({{"axes", 1}});
+      if (!made) break;
+      bool keeps = integer_attribute(binding, "empty_keeps") != 0;
+      made->attributes.erase("empty_keeps");
+      if (integers_attribute(*made, "axes").empty() && !keeps) made->attributes.erase("axes");
+      break;
+    }
+    default: internal_error("every dynamic op has a rule");
+  }
+  if (made) return made;
+
+  // Known elements, not all numbers: the op reads a literal made of dims.
+  Binding partly = binding;
+  bool changed = false;
+  for (std::size_t i = binding.op == Op::dyn_arange ? 0 : 1; i < binding.operands.size(); ++i) {
+    const std::vector<Dim>* elements = known(i);
+    if (elements == nullptr || all_constant(*elements)) continue;
+    const TensorType& type = facts.function.tensor_type(binding.operands[i]);
+    if (type.dtype != DType::I64) continue;
+    bool whole_shape = binding.op == Op::dyn_reshape || binding.op == Op::dyn_broadcast_to || binding.op == Op::dyn_full;
+    const std::vector<Dim>& wanted = whole_shape ? result->dims : *elements;
+    if (*elements == wanted && facts.literals[binding.operands[i]]) continue;
+    literals.push_back(literal_binding(facts, wanted, type.rank() == 0 ? 0 : 1, binding.source));
+    partly.operands[i] = literals.back().results[0];
+    if (binding.op == Op::dyn_reshape) partly.attributes["zero_copies"] = std::int64_t{0};
+    changed = true;
+  }
+  return changed ? std::optional(partly) : std::nullopt;
+}
+
+std::string why_dynamic(const RuleFacts& facts, const Binding& binding) {
+  if (!info(binding.op).has(traits::dynamic)) return {};
+  for (std::size_t i = binding.op == Op::dyn_arange ? 0 : 1; i < binding.operands.size(); ++i) {
+    ValueId operand = binding.operands[i];
+    if (operand == no_value || facts.contents(operand)) continue;
+    return fmt::format("{}: the elements of operand {} (%{}) are computed at run time", describe(facts.function, binding), i,
+                       facts.function.values[operand].name);
+  }
+  return {};
+}
+
+}  // namespace anydim::passes
