@@ -162,12 +162,24 @@ class RowPlanner {
     std::size_t before = builder.steps().size();
     builder.element(value, index_of(value));
     int loads = 0;
+    std::vector<bool> varies(builder.steps().size());
     for (std::size_t i = before; i < builder.steps().size(); ++i) {
       const ScalarStep& step = builder.steps()[i];
+      varies[i] = varies_in_row(step, varies);
+      if (!varies[i]) continue;
       if (!is_cheap(step)) return true;
       if (step.kind == Kind::Load) ++loads;
     }
     return loads > 1;
+  }
+
+  // What is the same for a whole row is computed once, before the loop.
+  bool varies_in_row(const ScalarStep& step, const std::vector<bool>& varies) const {
+    if (step.kind == Kind::Scratch || mentions(step.index, inner_)) return true;
+    for (const Dim& dim : step.index)
+      for (const DimLeaf& leaf : dim.leaves())
+        if (leaf.is_symbol() && leaf.symbol[0] == '#' && varies[static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1)))]) return true;
+    return std::any_of(step.operands.begin(), step.operands.end(), [&](std::int32_t operand) { return varies[static_cast<std::size_t>(operand)]; });
   }
 
   void provide_up_to(ProgramBuilder& builder, int level, bool include_same_level) const {

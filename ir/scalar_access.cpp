@@ -91,6 +91,7 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
     Simplified simpler = simplify_step(binding.op, dtype, steps, context_.symbols);
     if (const Dim* dim = std::get_if<Dim>(&simpler)) return extent(*dim);
     if (const bool* truth = std::get_if<bool>(&simpler)) return push({.kind = Kind::Constant, .dtype = DType::Bool, .integer = *truth});
+    if (const double* number = std::get_if<double>(&simpler)) return push({.kind = Kind::Constant, .dtype = dtype, .real = *number});
     if (const Forwarded* forwarded = std::get_if<Forwarded>(&simpler)) return operands[forwarded->operand];
   }
   return push({.kind = Kind::Apply, .dtype = dtype, .op = binding.op, .operands = std::move(operands), .flags = flags});

@@ -1,5 +1,7 @@
 #include "ir/scalar_simplify.h"
 
+#include <cstdlib>
+
 namespace anydim::ir {
 
 namespace {
@@ -66,6 +68,9 @@ Simplified simplify_step(Op op, DType to, std::span<const ScalarStep* const> ope
   if (op == Op::cast) {
     if (operands[0]->dtype == to) return Forwarded{0};
     auto known = known_integer(*operands[0]);
+    // Exact in f64, and in f32 up to 2^24.
+    if (known && known->is_constant() && (to == DType::F32 || to == DType::F64) && std::abs(*known->constant()) <= (1 << 24))
+      return static_cast<double>(*known->constant());
     return known && to == DType::Bool ? compared(Comparison::NotEqual, *known, 0, symbols) : Simplified();
   }
   if (op == Op::where) {

@@ -160,6 +160,8 @@ class BlockFuser {
   }
 
   std::optional<std::size_t> next_user(const FusionGraph& graph, const Members& members, ValueId frontier) const {
+    // What is kept anyway is read back by whoever needs it; going on would only write a second result.
+    if (graph.escapes(frontier)) return std::nullopt;
     const auto& users = graph.users(frontier);
     if (users.size() != 1 || owner_[users[0]] >= 0) return std::nullopt;
     const Binding& user = block_.bindings[users[0]];
@@ -169,13 +171,11 @@ class BlockFuser {
     Members extended = members;
     extended.insert(users[0]);
     add_literals(graph, extended);
-    std::vector<ValueId> outputs{user.results[0]};
-    if (graph.escapes(frontier)) outputs.push_back(frontier);
-    if (!has_form(extended, outputs)) return std::nullopt;
+    if (!has_form(extended, {user.results[0]})) return std::nullopt;
     return users[0];
   }
 
-  // Literals that members read, so that a trial sees what the finished group will.
+  // Literals that members read belong to the group: they cost nothing, and an op is understood only together with all of them.
   void add_literals(const FusionGraph& graph, Members& members) const {
     Members found;
     for (std::size_t member : members)
@@ -264,6 +264,7 @@ class BlockFuser {
   // Takes producers into the group until nothing more fits.
   void absorb(const FusionGraph& graph, Members& members, const std::vector<ValueId>& outputs) {
     std::set<std::size_t> refused;
+    add_literals(graph, members);
     bool changed = true;
     while (changed) {
       changed = false;
@@ -274,6 +275,7 @@ class BlockFuser {
         if (refused.contains(source) || !may_absorb(graph, members, source, product_operands.contains(input))) continue;
         Members extended = members;
         extended.insert(source);
+        add_literals(graph, extended);
         if (has_form(extended, outputs)) {
           members = std::move(extended);
           changed = true;
@@ -287,7 +289,7 @@ class BlockFuser {
   bool may_absorb(const FusionGraph& graph, const Members& members, std::size_t source, bool feeds_product) const {
     const Binding& binding = block_.bindings[source];
     if (owner_[source] >= 0 || stays_outside(binding)) return false;
-    if (is_literal(binding) || is_view(binding.op)) return true;
+    if (is_view(binding.op)) return true;
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
     bool exclusive = std::all_of(binding.results.begin(), binding.results.end(), [&](ValueId result) {
       const auto& users = graph.users(result);
