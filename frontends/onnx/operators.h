@@ -10,7 +10,7 @@ namespace anydim::frontends {
 
 class Node;
 
-inline constexpr int first_opset = 7;
+inline constexpr int first_opset = 1;
 inline constexpr int last_opset = 21;
 
 // Sets of element types.

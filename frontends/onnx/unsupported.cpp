@@ -44,7 +44,10 @@ int opset_of(const onnx::ModelProto& model) {
     }
     opset = import.version();
   }
-  if (!opset) throw Error(ErrorKind::Malformed, "the model names no opset of the domain ai.onnx");
+  if (!opset) {
+    refuse_unsupported(model.graph(), last_opset);  // a model of other domains only
+    throw Error(ErrorKind::Malformed, "the model names no opset of the domain ai.onnx");
+  }
   if (*opset < first_opset || *opset > last_opset) {
     throw Error(ErrorKind::Unsupported, fmt::format("the model uses opset {}; Anydim supports {} to {}", *opset, first_opset, last_opset));
   }

@@ -8,8 +8,8 @@ class ModelProto;
 
 namespace anydim::frontends {
 
-// The opset of the ai.onnx domain. Throws Error{Unsupported} where it is outside first_opset..last_opset, Error{Malformed} where the model
-// names none or two.
+// The opset of the ai.onnx domain. Throws Error{Unsupported} where it is outside first_opset..last_opset or the model is of
+// another domain, Error{Malformed} where it names none or two.
 int opset_of(const onnx::ModelProto& model);
 
 // Throws Error{Unsupported} listing every operator that frontends/onnx_ops.def lacks, with the number of its nodes and the first one's name.

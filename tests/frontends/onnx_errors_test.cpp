@@ -48,8 +48,8 @@ TEST(OnnxErrors, NoGraph) {
 }
 
 TEST(OnnxErrors, Opsets) {
-  EXPECT_EQ(ModelBuilder(6).failure(), "unsupported: the model uses opset 6; Anydim supports 7 to 21");
-  EXPECT_EQ(ModelBuilder(22).failure(), "unsupported: the model uses opset 22; Anydim supports 7 to 21");
+  EXPECT_EQ(ModelBuilder(0).failure(), "unsupported: the model uses opset 0; Anydim supports 1 to 21");
+  EXPECT_EQ(ModelBuilder(22).failure(), "unsupported: the model uses opset 22; Anydim supports 1 to 21");
   ModelBuilder none;
   none.model.clear_opset_import();
   EXPECT_EQ(none.failure(), "malformed: the model names no opset of the domain ai.onnx");
@@ -71,6 +71,19 @@ TEST(OnnxErrors, UnsupportedOperatorsAreListedTogether) {
   EXPECT_EQ(builder.failure(),
             "unsupported: model uses 4 operators that Anydim does not support: Conv (2 nodes, first 'conv1'), Loop (1 node, "
             "'Loop #3'), com.microsoft.FusedMatMul (1 node, 'fused'), Gelu in opset 17 (1 node, 'act')");
+}
+
+TEST(OnnxErrors, OldFormsOfAnOperator) {
+  auto builder = one_node(6);
+  builder.node("Add", {"x", "x"}, {"y"}).name("sum").integer("broadcast", 1);
+  EXPECT_EQ(builder.failure(), "unsupported: model uses 1 operator that Anydim does not support: Add in opset 6 (1 node, 'sum')");
+}
+
+TEST(OnnxErrors, ModelsOfOtherDomains) {
+  ModelBuilder builder(1);
+  builder.model.mutable_opset_import(0)->set_domain("ai.onnx.ml");
+  builder.node("Scaler", {"x"}, {"y"}).domain("ai.onnx.ml");
+  EXPECT_EQ(builder.failure(), "unsupported: model uses 1 operator that Anydim does not support: ai.onnx.ml.Scaler (1 node, 'Scaler #0')");
 }
 
 TEST(OnnxErrors, FunctionsOfTheModel) {
