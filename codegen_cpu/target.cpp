@@ -60,7 +60,8 @@ std::string Target::llvm_processor() const { return level == Level::Baseline ? "
 
 std::string Target::llvm_features() const {
   if (level != Level::Avx512) return "";
-  return avx512_bf16 ? "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16" : "+avx512f,+avx512bw,+avx512dq,+avx512vl";
+  // Without evex512 LLVM takes 512-bit registers away from processors other than its default.
+  return avx512_bf16 ? "+evex512,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16" : "+evex512,+avx512f,+avx512bw,+avx512dq,+avx512vl";
 }
 
 Target detect_target(std::optional<Level> forced) {

@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <limits>
+
+#include "codegen_cpu/attention_schedule.h"
+#include "codegen_cpu/emitters.h"
+#include "codegen_cpu/index_emitter.h"
+#include "codegen_cpu/matmul_operands.h"
+#include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/micro_kernel.h"
+#include "codegen_cpu/pack_emitter.h"
+#include "codegen_cpu/scratch_layout.h"
+#include "codegen_cpu/task_split.h"
+#include "codegen_cpu/vector_loop.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+using llvm::Value;
+
+class AttentionEmitter {
+ public:
+  AttentionEmitter(KernelBuilder& kernel, ir::AttentionForm form, const ir::Schedule& schedule)
+      : kernel_(kernel), form_(std::move(form)), schedule_(AttentionSchedule::from(schedule)), dtype_(compute_dtype(form_.score.steps.back().dtype)),
+        element_(kernel.value_type(dtype_)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))), panel_(panel_columns(dtype_)) {
+    internal_check(ir::is_float(dtype_), "scores of attention are floats");
+    const std::int64_t group = std::max(schedule_.columns, panel_);
+    internal_check(schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_keys % group == 0,
+                   "an attention schedule's columns are whole vectors that fill panels or are filled by them");
+    form_.q = with_dtype(form_.q, dtype_);
+    form_.k = with_dtype(form_.k, dtype_);
+    form_.v = with_dtype(form_.v, dtype_);
+    form_.score = with_dtype(form_.score, dtype_);
+    query_ = rows_in_place(kernel.region(), form_.q, dtype_, form_.row, form_.depth, kernel.symbols());
+    // Whole panels are read.
+    const auto width = form_.width.extent.constant();
+    if (width && *width % panel_ == 0) values_ = rows_in_place(kernel.region(), form_.v, dtype_, form_.key, form_.width, kernel.symbols());
+  }
+
+  EmittedKernel run() {
+    Scope& root = kernel_.root();
+    const Dim row_blocks = ir::ceil_div(form_.row.extent, schedule_.block_rows);
+    row_count_ = emit_index(kernel_, root, form_.row.extent);
+    key_count_ = emit_index(kernel_, root, form_.key.extent);
+    depth_ = emit_index(kernel_, root, form_.depth.extent);
+    row_blocks_ = emit_index(kernel_, root, row_blocks);
+    plan_scratch();
+    plan_multiply();
+    kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1, [&](Scope& task, Value* number) { emit_task(task, number); });
+    Dim tasks = row_blocks;
+    for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
+    return {.tasks = tasks, .scratch_bytes = scratch_.bytes()};
+  }
+
+ private:
+  std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
+  Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
+  llvm::FixedVectorType* vector_type() const { return llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_)); }
+  llvm::Align vector_align() const { return llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes())); }
+  llvm::Align element_align() const { return llvm::Align(static_cast<std::uint64_t>(element_bytes())); }
+
+  // Row by row, an array of block_rows elements or rows.
+  void plan_scratch() {
+    const auto reserve = [&](const Dim& elements) { return scratch_.reserve(kernel_, elements * element_bytes()); };
+    const Dim padded_width = rounded(form_.width.extent);
+    if (!query_) query_panel_ = reserve(rounded(form_.depth.extent) * schedule_.block_rows);
+    key_panel_ = reserve(form_.depth.extent * schedule_.block_keys);
+    if (!values_) value_panel_ = reserve(padded_width * schedule_.block_keys);
+    scores_ = reserve(schedule_.rows * schedule_.block_keys);
+    row_maxima_ = reserve(schedule_.rows * lanes_);
+    scales_ = reserve(schedule_.rows);
+    tile_ = reserve(schedule_.rows * std::max(schedule_.columns, panel_));
+    maxima_ = reserve(schedule_.block_rows);
+    sums_ = reserve(schedule_.block_rows);
+    outputs_ = reserve(padded_width * schedule_.block_rows);
+    width_stride_ = emit_index(kernel_, kernel_.root(), padded_width);
+  }
+
+  void plan_multiply() {
+    MicroKernel micro{.element = element_, .fused_multiply_add = kernel_.target().fused_multiply_add(), .lanes = lanes_, .rows = 0, .vectors = 0, .panel = panel_,
+                      .tile_stride = schedule_.block_keys, .left_stride = {}, .panel_stride = {}, .right_stride = panel_, .depth = form_.depth.extent.constant()};
+    if (query_) micro.left_stride = query_->row_stride.constant();
+    else micro.left_stride = rounded(form_.depth.extent).constant();
+    if (micro.depth) micro.panel_stride = *micro.depth * panel_;
+    const MatmulSchedule split{.rows = schedule_.rows, .block_rows = schedule_.block_rows};
+    const auto counts = split.row_counts(kernel_.interval_of(form_.row.extent));
+    std::vector<std::int64_t> widths{schedule_.columns};
+    if (schedule_.columns > panel_) widths.push_back(panel_);
+    multiply_keys_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply_keys", micro, counts, widths);
+
+    const auto width = form_.width.extent.constant();
+    if (width && (*width + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0) widths.resize(1);
+    micro.tile_stride = 0;
+    micro.left_stride = schedule_.block_keys;
+    micro.depth = std::nullopt;
+    micro.panel_stride = std::nullopt;
+    if (values_) {
+      micro.right_stride = values_->row_stride.constant();
+      micro.panel_stride = panel_;
+    }
+    multiply_values_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply_values", micro, counts, widths);
+  }
+
+  void emit_task(Scope& task, Value* number) {
+    auto& builder = kernel_.at(task);
+    Value* row_block = builder.CreateURem(number, row_blocks_);
+    define_batch(kernel_, task, form_.batch, builder.CreateUDiv(number, row_blocks_));
+    const Share share = even_share(kernel_, task, row_count_, row_blocks_, row_block);
+    first_row_ = share.first;
+    task_rows_ = share.count;
+    if (!query_) {
+      emit_pack_rows(kernel_, task, {.program = form_.q, .dtype = dtype_, .row = form_.row.symbol, .inner = form_.depth, .first_row = first_row_, .rows = task_rows_,
+                                     .to = query_panel_, .row_stride = rounded(form_.depth.extent)});
+    }
+    start_rows(task);
+    kernel_.for_range(task, kernel_.constant(0), key_count_, schedule_.block_keys, [&](Scope& block, Value* first_key) { emit_key_block(block, first_key); });
+    finish_rows(task);
+  }
+
+  void start_rows(Scope& task) {
+    kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      store_scalar(maxima_, r, llvm::ConstantFP::getInfinity(element_, true));
+      store_scalar(sums_, r, llvm::ConstantFP::get(element_, 0));
+      Value* base = builder.CreateMul(r, width_stride_);
+      kernel_.for_range(row, kernel_.constant(0), width_stride_, lanes_, [&](Scope& vectors, Value* e) {
+        auto& inner = kernel_.at(vectors);
+        store_vector(outputs_, inner.CreateAdd(base, e), llvm::Constant::getNullValue(vector_type()));
+      });
+    });
+  }
+
+  void emit_key_block(Scope& block, Value* first_key) {
+    auto& builder = kernel_.at(block);
+    first_key_ = first_key;
+    block_keys_ = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, builder.CreateSub(key_count_, first_key), kernel_.constant(schedule_.block_keys));
+    Value* zero = kernel_.constant(0);
+    emit_pack_panels(kernel_, block, {.program = form_.k, .dtype = dtype_, .column = form_.key, .depth = form_.depth, .first_column = first_key, .first_depth = zero,
+                                      .columns = block_keys_, .depths = depth_, .to = key_panel_});
+    if (!values_) {
+      kernel_.guarded(block, kernel_.at(block).CreateICmpNE(width_stride_, zero), [&](Scope& scope) {
+        Value* width = emit_index(kernel_, scope, form_.width.extent);
+        emit_pack_panels(kernel_, scope, {.program = form_.v, .dtype = dtype_, .column = form_.width, .depth = form_.key, .first_column = zero, .first_depth = first_key,
+                                          .columns = width, .depths = block_keys_, .to = value_panel_});
+      });
+    }
+    ProgramEmitter score(kernel_, form_.score, block);
+    for_even_blocks(kernel_, block, task_rows_, schedule_.rows, [&](Scope& rows, const Share& share) {
+      multiply_keys(rows, share);
+      emit_scores(rows, score, share);
+      emit_weights(rows, share);
+      multiply_values(rows, share);
+    });
+  }
+
+  // Runs body for column groups over `padded` columns: (scope, variant, first column, columns).
+  void for_groups(Scope& scope, Value* padded, bool narrow, const std::function<void(Scope&, Value*, Value*, Value*)>& body) {
+    auto& builder = kernel_.at(scope);
+    Value* wide = builder.CreateSub(padded, builder.CreateURem(padded, kernel_.constant(schedule_.columns)));
+    kernel_.for_range(scope, kernel_.constant(0), wide, schedule_.columns,
+                      [&](Scope& group, Value* column) { body(group, kernel_.constant(0), column, kernel_.constant(schedule_.columns)); });
+    if (!narrow) return;
+    kernel_.for_range(scope, wide, padded, panel_, [&](Scope& group, Value* column) { body(group, kernel_.constant(1), column, kernel_.constant(panel_)); });
+  }
+
+  // Element `column` of panels with `depth` rows each.
+  Value* panel_pointer(Value* panels, Value* column, Value* depth) {
+    auto& builder = kernel_.here();
+    Value* within = builder.CreateURem(column, kernel_.constant(panel_));
+    return kernel_.element_pointer(panels, dtype_, builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), depth), within));
+  }
+
+  void multiply_keys(Scope& rows, const Share& share) {
+    auto& builder = kernel_.at(rows);
+    Value *left = nullptr, *left_stride = nullptr;
+    if (query_) {
+      rows.define(form_.row.symbol, builder.CreateAdd(first_row_, share.first));
+      left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), dtype_, query_->offset + Dim::symbol(form_.row.symbol) * query_->row_stride);
+      left_stride = emit_index(kernel_, rows, query_->row_stride);
+    } else {
+      left_stride = emit_index(kernel_, kernel_.root(), rounded(form_.depth.extent));
+      left = kernel_.element_pointer(query_panel_, dtype_, kernel_.at(rows).CreateMul(share.first, left_stride));
+    }
+    auto& b = kernel_.at(rows);
+    Value* padded = b.CreateAnd(b.CreateAdd(block_keys_, kernel_.constant(panel_ - 1)), kernel_.constant(-panel_));
+    for_groups(rows, padded, schedule_.columns > panel_, [&](Scope& group, Value* variant, Value* column, Value*) {
+      auto& inner = kernel_.at(group);
+      Value* right = panel_pointer(key_panel_, column, depth_);
+      Value* panel_stride = inner.CreateMul(depth_, kernel_.constant(panel_));
+      inner.CreateCall(multiply_keys_, {variant, share.count, left, left_stride, right, panel_stride, kernel_.constant(panel_), depth_, kernel_.element_pointer(scores_, dtype_, column)});
+    });
+  }
+
+  // Scores from products, and each row's maximum per lane.
+  void emit_scores(Scope& rows, ProgramEmitter& score, const Share& share) {
+    kernel_.loop(rows, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      Value* maximum = load_scalar(maxima_, builder.CreateAdd(share.first, r));
+      store_vector(row_maxima_, builder.CreateMul(r, kernel_.constant(lanes_)), kernel_.splat(maximum, static_cast<unsigned>(lanes_)));
+    });
+    for_vectors(kernel_, rows, {.symbol = form_.key.symbol, .first = first_key_, .count = block_keys_, .width = lanes_}, [&](Scope& vectors, Value* j) {
+      kernel_.loop(vectors, kernel_.constant(0), share.count, 1, [&](Scope& point, Value* r) {
+        auto& builder = kernel_.at(point);
+        point.define(form_.row.symbol, builder.CreateAdd(builder.CreateAdd(first_row_, share.first), r));
+        Value* place = builder.CreateAdd(builder.CreateMul(r, kernel_.constant(schedule_.block_keys)), j);
+        score.set_accumulated(0, load_vector(scores_, place), point);
+        Value* value = score.value(point, static_cast<std::int32_t>(form_.score.steps.size()) - 1);
+        auto& b = kernel_.at(point);
+        value = kernel_.splat(value, static_cast<unsigned>(lanes_));
+        // Keys that don't exist weigh nothing.
+        if (Value* mask = point.lanes().mask) value = b.CreateSelect(mask, value, kernel_.splat(llvm::ConstantFP::getInfinity(element_, true), static_cast<unsigned>(lanes_)));
+        store_vector(scores_, place, value);
+        Value* maxima = b.CreateMul(r, kernel_.constant(lanes_));
+        store_vector(row_maxima_, maxima, larger(load_vector(row_maxima_, maxima), value));
+      });
+    });
+  }
+
+  // Weights exp(score - maximum), the running sum, and the factor by which earlier blocks shrink.
+  void emit_weights(Scope& rows, const Share& share) {
+    auto* sum = kernel_.variable(vector_type(), "sum");
+    kernel_.loop(rows, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      Value* position = builder.CreateAdd(share.first, r);
+      Value* before = load_scalar(maxima_, position);
+      Value* maximum = reduce(load_vector(row_maxima_, builder.CreateMul(r, kernel_.constant(lanes_))), [&](Value* a, Value* b) { return larger(a, b); });
+      // While every score is -infinity nothing may be subtracted from it: the weights are exp(-infinity) = 0.
+      Value* none = builder.CreateFCmpOEQ(maximum, llvm::ConstantFP::getInfinity(element_, true));
+      Value* base = builder.CreateSelect(none, llvm::ConstantFP::get(element_, 0), maximum);
+      store_scalar(maxima_, position, maximum);
+      Value* scale = exponential(row, builder.CreateFSub(before, base));
+      store_scalar(scales_, r, scale);
+      builder.CreateStore(llvm::Constant::getNullValue(vector_type()), sum);
+      Value* bases = kernel_.splat(base, static_cast<unsigned>(lanes_));
+      Value* first = builder.CreateMul(r, kernel_.constant(schedule_.block_keys));
+      kernel_.loop(row, kernel_.constant(0), block_keys_, lanes_, [&](Scope& vectors, Value* j) {
+        auto& b = kernel_.at(vectors);
+        Value* place = b.CreateAdd(first, j);
+        Value* weight = exponential(vectors, b.CreateFSub(load_vector(scores_, place), bases));
+        store_vector(scores_, place, weight);
+        b.CreateStore(b.CreateFAdd(b.CreateLoad(vector_type(), sum), weight), sum);
+      });
+      auto& after = kernel_.at(row);
+      Value* total = reduce(after.CreateLoad(vector_type(), sum), [&](Value* a, Value* b) { return kernel_.here().CreateFAdd(a, b); });
+      store_scalar(sums_, position, after.CreateFAdd(after.CreateFMul(load_scalar(sums_, position), scale), total));
+    });
+  }
+
+  void multiply_values(Scope& rows, const Share& share) {
+    const auto width = form_.width.extent.constant();
+    const bool narrow = schedule_.columns > panel_ && !(width && (*width + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
+    for_groups(rows, width_stride_, narrow, [&](Scope& group, Value* variant, Value* column, Value* columns) {
+      Value *right = nullptr, *panel_stride = nullptr, *right_stride = nullptr;
+      if (values_) {
+        const Dim at = values_->offset + Dim::symbol(form_.key.symbol) * values_->row_stride;
+        group.define(form_.key.symbol, first_key_);
+        right = emit_pointer(kernel_, group, kernel_.buffer(static_cast<std::size_t>(values_->buffer)), dtype_, at);
+        right_stride = emit_index(kernel_, group, values_->row_stride);
+        kernel_.at(group);
+        right = kernel_.element_pointer(right, dtype_, column);
+        panel_stride = kernel_.constant(panel_);
+      } else {
+        auto& builder = kernel_.at(group);
+        right = panel_pointer(value_panel_, column, block_keys_);
+        panel_stride = builder.CreateMul(block_keys_, kernel_.constant(panel_));
+        right_stride = kernel_.constant(panel_);
+      }
+      kernel_.at(group).CreateCall(multiply_values_, {variant, share.count, scores_, kernel_.constant(schedule_.block_keys), right, panel_stride, right_stride, block_keys_, tile_});
+      kernel_.loop(group, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
+        auto& builder = kernel_.at(row);
+        Value* scale = kernel_.splat(load_scalar(scales_, r), static_cast<unsigned>(lanes_));
+        Value* to = builder.CreateAdd(builder.CreateMul(builder.CreateAdd(share.first, r), width_stride_), column);
+        Value* from = builder.CreateMul(r, columns);
+        kernel_.loop(row, kernel_.constant(0), columns, lanes_, [&](Scope& vectors, Value* e) {
+          auto& b = kernel_.at(vectors);
+          Value* place = b.CreateAdd(to, e);
+          Value* scaled = b.CreateFMul(load_vector(outputs_, place), scale);
+          store_vector(outputs_, place, b.CreateFAdd(scaled, load_vector(tile_, b.CreateAdd(from, e))));
+        });
+      });
+    });
+  }
+
+  void finish_rows(Scope& task) {
+    ProgramEmitter epilogue(kernel_, form_.epilogue, task);
+    Value* width = emit_index(kernel_, kernel_.root(), form_.width.extent);
+    kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      row.define(form_.row.symbol, builder.CreateAdd(first_row_, r));
+      // Without keys the output is an empty sum; with keys that are all -infinity it is 0 / 0, as softmax gives.
+      Value* one = llvm::ConstantFP::get(element_, 1);
+      Value* empty = builder.CreateICmpEQ(key_count_, kernel_.constant(0));
+      Value* scale = builder.CreateFDiv(one, builder.CreateSelect(empty, one, load_scalar(sums_, r)));
+      Value* scales = kernel_.splat(scale, static_cast<unsigned>(lanes_));
+      Value* base = builder.CreateMul(r, width_stride_);
+      const auto constant = form_.width.extent.constant();
+      for_vectors(kernel_, row, {.symbol = form_.width.symbol, .first = kernel_.constant(0), .count = width, .width = lanes_, .may_end_early = !constant || *constant % lanes_ != 0},
+                  [&](Scope& vectors, Value* e) {
+        auto& b = kernel_.at(vectors);
+        Value* output = b.CreateFMul(load_vector(outputs_, b.CreateAdd(base, e)), scales);
+        epilogue.set_accumulated(0, output, vectors);
+        for (const ir::Store& store : form_.stores) epilogue.store(vectors, store);
+      });
+    });
+  }
+
+  // At here().
+  Value* load_vector(Value* base, Value* offset) { return kernel_.here().CreateAlignedLoad(vector_type(), kernel_.element_pointer(base, dtype_, offset), vector_align()); }
+  void store_vector(Value* base, Value* offset, Value* value) { kernel_.here().CreateAlignedStore(value, kernel_.element_pointer(base, dtype_, offset), vector_align()); }
+  Value* load_scalar(Value* base, Value* offset) { return kernel_.here().CreateAlignedLoad(element_, kernel_.element_pointer(base, dtype_, offset), element_align()); }
+  void store_scalar(Value* base, Value* offset, Value* value) { kernel_.here().CreateAlignedStore(value, kernel_.element_pointer(base, dtype_, offset), element_align()); }
+
+  // As the processor's maximum: the second where one is NaN.
+  Value* larger(Value* a, Value* b) {
+    auto& builder = kernel_.here();
+    return builder.CreateSelect(builder.CreateFCmpOGT(a, b), a, b);
+  }
+
+  Value* reduce(Value* vector, const std::function<Value*(Value*, Value*)>& combine) {
+    auto& builder = kernel_.here();
+    for (std::int64_t width = lanes_ / 2; width >= 1; width /= 2) {
+      std::vector<int> low, high;
+      for (int lane = 0; lane < width; ++lane) {
+        low.push_back(lane);
+        high.push_back(lane + static_cast<int>(width));
+      }
+      vector = combine(builder.CreateShuffleVector(vector, low), builder.CreateShuffleVector(vector, high));
+    }
+    return builder.CreateExtractElement(vector, std::uint64_t{0});
+  }
+
+  Value* exponential(Scope& scope, Value* value) {
+    ir::ScalarStep step;
+    step.kind = ir::ScalarStep::Kind::Apply;
+    step.op = ir::Op::exp;
+    step.dtype = dtype_;
+    return emit_elementwise(kernel_, scope, step, dtype_, {value}, nullptr);
+  }
+
+  KernelBuilder& kernel_;
+  ir::AttentionForm form_;
+  AttentionSchedule schedule_;
+  ir::DType dtype_;
+  llvm::Type* element_;
+  std::int64_t lanes_, panel_;
+  std::optional<RowsInPlace> query_, values_;
+  ScratchLayout scratch_;
+  llvm::Function *multiply_keys_ = nullptr, *multiply_values_ = nullptr;
+  Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *row_blocks_ = nullptr, *width_stride_ = nullptr;
+  Value *query_panel_ = nullptr, *key_panel_ = nullptr, *value_panel_ = nullptr, *scores_ = nullptr, *row_maxima_ = nullptr, *scales_ = nullptr, *tile_ = nullptr;
+  Value *maxima_ = nullptr, *sums_ = nullptr, *outputs_ = nullptr;
+  // Of the task and the key block being emitted
+  Value *first_row_ = nullptr, *task_rows_ = nullptr, *first_key_ = nullptr, *block_keys_ = nullptr;
+};
+
+}  // namespace
+
+EmittedKernel emit_attention(KernelBuilder& kernel, const ir::AttentionForm& form, const ir::Schedule& schedule) {
+  return AttentionEmitter(kernel, form, schedule).run();
+}
+
+}  // namespace anydim::codegen_cpu
