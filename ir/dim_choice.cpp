@@ -39,10 +39,8 @@ bool absorbed_by(const Dim& dim, const Dim& other, Dim::Kind kind) {
 Dim choose(Dim::Kind kind, std::vector<Dim> operands, Facts* facts) {
   std::vector<Dim> flat;
   for (Dim& operand : operands) {
-    if (operand.kind() == kind)
-      flat.insert(flat.end(), operand.operands().begin(), operand.operands().end());
-    else
-      flat.push_back(std::move(operand));
+    if (operand.kind() == kind) flat.insert(flat.end(), operand.operands().begin(), operand.operands().end());
+    else flat.push_back(std::move(operand));
   }
   if (flat.size() > maximum_choices) {
     throw Error(ErrorKind::Unsupported,
@@ -87,10 +85,8 @@ Condition balanced(const Polynomial& difference) {
   condition.divisor = static_cast<std::int64_t>(divisor);
   for (const Dim::Term& term : difference.terms) {
     const std::int64_t coefficient = term.coefficient / condition.divisor;
-    if (coefficient > 0)
-      condition.left.terms.push_back({coefficient, term.factors});
-    else
-      condition.right.terms.push_back({-coefficient, term.factors});
+    if (coefficient > 0) condition.left.terms.push_back({coefficient, term.factors});
+    else condition.right.terms.push_back({-coefficient, term.factors});
   }
   return condition;
 }
@@ -115,29 +111,29 @@ Dim equal_select(const Dim& left, const Dim& right, const Dim& then, const Dim& 
 
 // lhs == rhs with like terms on one side, the constant on the right, and the leading term on the left.
 Dim decide_equal(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& otherwise, Facts* facts) {
-  Polynomial difference = add(to_polynomial(lhs), to_polynomial(rhs), -1);
+  Polynomial difference = recombine_divisions(add(to_polynomial(lhs), to_polynomial(rhs), -1), facts);
   if (difference.is_constant()) return difference.constant == 0 ? then : otherwise;
   if (difference.terms.front().coefficient < 0) difference = multiply(difference, -1, {});
   Condition condition = balanced(difference);
   if (condition.constant % condition.divisor != 0) return otherwise;
   condition.right.constant = checked_multiply(condition.constant / condition.divisor, -1);
   if (facts != nullptr) {
-    const Dim sum = from_polynomial(difference, facts);
+    const Dim sum = make_sum(difference);
     const Interval range = facts->bounds(sum);
     const std::int64_t divisor = facts->divisor(make_sum(Polynomial{difference.terms, 0}));
     if (range.low == 0 && range.high == 0) return then;
     if (range.low > 0 || range.high < 0 || (divisor != 0 && difference.constant % divisor != 0)) return otherwise;
     if (facts->not_negative(subtract(sum, 1, facts)) || facts->not_negative(subtract(-1, sum, facts))) return otherwise;
   }
-  return equal_select(from_polynomial(condition.left, facts), from_polynomial(condition.right, facts), then, otherwise);
+  return equal_select(make_sum(condition.left), make_sum(condition.right), then, otherwise);
 }
 
 // lhs < rhs without negative terms, the leading term on the left and the constant on the right: T < ceil(-constant / divisor).
 Dim decide_less(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& otherwise, Facts* facts) {
-  Polynomial difference = add(to_polynomial(lhs), to_polynomial(rhs), -1);
+  Polynomial difference = recombine_divisions(add(to_polynomial(lhs), to_polynomial(rhs), -1), facts);
   if (difference.is_constant()) return difference.constant < 0 ? then : otherwise;
   if (facts != nullptr) {
-    const Dim sum = from_polynomial(difference, facts);
+    const Dim sum = make_sum(difference);
     if (facts->not_negative(sum)) return otherwise;
     if (facts->not_negative(subtract(-1, sum, facts))) return then;
   }
@@ -145,22 +141,18 @@ Dim decide_less(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& othe
   if (opposite) difference = add(multiply(difference, -1, {}), Polynomial{{}, -1}, 1);  // not (d < 0) is -d - 1 < 0
   Condition condition = balanced(difference);
   condition.right.constant = checked_multiply(floor_quotient(condition.constant, condition.divisor), -1);
-  const Dim left = from_polynomial(std::move(condition.left), facts);
-  const Dim right = from_polynomial(std::move(condition.right), facts);
+  const Dim left = make_sum(std::move(condition.left));
+  const Dim right = make_sum(std::move(condition.right));
   return opposite ? make_select(Comparison::Less, left, right, otherwise, then)
                   : make_select(Comparison::Less, left, right, then, otherwise);
 }
 
 bool holds(Comparison comparison, std::int64_t a, std::int64_t b) {
   switch (comparison) {
-    case Comparison::Equal:
-      return a == b;
-    case Comparison::NotEqual:
-      return a != b;
-    case Comparison::Less:
-      return a < b;
-    case Comparison::LessEqual:
-      return a <= b;
+    case Comparison::Equal: return a == b;
+    case Comparison::NotEqual: return a != b;
+    case Comparison::Less: return a < b;
+    case Comparison::LessEqual: return a <= b;
   }
   internal_error("a comparison is one of the enumerators");
 }

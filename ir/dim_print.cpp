@@ -129,7 +129,8 @@ class Printer {
   void sum(const Dim& dim) {
     bool first = true;
     for (const Dim::Term& term : dim.terms()) {
-      const auto turned = std::ranges::find_if(term.factors, rounds_up);
+      // The least coefficient has no positive counterpart to be written with.
+      const auto turned = term.coefficient == INT64_MIN ? term.factors.end() : std::ranges::find_if(term.factors, rounds_up);
       const bool minus = (term.coefficient < 0) != (turned != term.factors.end());
       if (!first)
         out_ += minus ? " - " : " + ";

@@ -16,10 +16,9 @@ std::int64_t ratio_of(std::int64_t a, std::int64_t b) {
   return a == std::numeric_limits<std::int64_t>::min() ? 0 : a / b;  // the least integer has no counterpart to move to
 }
 
-// How many times `part` is in `whole`: positive or negative where all its monomials are there with one sign, else 0. A constant part
-// counts only where `part` is nothing else.
+// How many times `part` is in `whole`: positive or negative where all its monomials are there with one sign, else 0. Constants are
+// everywhere and don't count.
 std::int64_t multiplicity(const Polynomial& part, const Polynomial& whole) {
-  if (part.terms.empty()) return part.constant == 0 ? 0 : ratio_of(whole.constant, part.constant);
   std::int64_t least = 0;
   for (const Dim::Term& term : part.terms) {
     const std::int64_t ratio = ratio_of(whole.coefficient_of(term.factors), term.coefficient);

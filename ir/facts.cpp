@@ -284,6 +284,18 @@ Dim Facts::simplified(const Dim& dim) {
   return result;
 }
 
+Dim Facts::settled(const Dim& dim) {
+  constexpr int most_passes = 4;
+  Dim result = simplified(dim);
+  for (int pass = 1; pass < most_passes && !result.is_constant() && result.kind() != Dim::Kind::Symbol; ++pass) {
+    simplified_.clear();
+    Dim next = simplified(result);
+    if (next == result) break;
+    result = std::move(next);
+  }
+  return result;
+}
+
 bool Facts::in_range(const Dim& dim, const Dim& end) {
   const Interval inner = bounds(dim);
   const Interval outer = bounds(end);

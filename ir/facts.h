@@ -28,7 +28,8 @@ class Facts {
   bool in_range(const Dim& dim, const Dim& end);  // 0 <= dim < end
   Interval symbol_bounds(const std::string& name);
   const SymbolInfo* find(const std::string& name) const { return symbols_.find(name); }
-  Dim simplified(const Dim& dim);
+  Dim simplified(const Dim& dim);  // one pass, bottom up
+  Dim settled(const Dim& dim);     // passes until nothing changes
 
  private:
   void assume_not_empty(const Dim& extent, std::int64_t least);
@@ -41,7 +42,9 @@ class Facts {
   std::optional<int> sum_direction(const Dim& dim, const DimLeaf& symbol);
   std::optional<int> sign(const Dim& dim);
   bool search(const Dim& dim, int depth);
-  bool search_symbols(const Dim& dim, int depth);
+  std::optional<Dim> without_a_symbol(const Dim& dim, bool loops);
+  std::int64_t sample_of(const DimLeaf& leaf, int sample);
+  bool refuted(const Dim& dim);
   bool search_atom(const Dim& dim, const Dim& atom, int depth);
 
   const SymbolTable& symbols_;

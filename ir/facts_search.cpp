@@ -94,21 +94,57 @@ std::optional<int> Facts::direction(const Dim& dim, const DimLeaf& symbol) {
   internal_error("a dim is of one of the kinds");
 }
 
-bool Facts::search_symbols(const Dim& dim, int depth) {
+// Puts a symbol's end of range in its place. Where a symbol is below an extent, that goes first: as long as it is there, the extent's own
+// symbols cannot be replaced without loss.
+std::optional<Dim> Facts::without_a_symbol(const Dim& dim, bool loops) {
   for (const DimLeaf& leaf : dim.leaves()) {
     if (!leaf.is_symbol()) continue;
     const SymbolInfo* info = symbols_.find(leaf.symbol);
+    const bool loop = info != nullptr && info->below && !info->below->mentions(leaf);
+    if (loops && !loop) continue;
     const auto moves = direction(dim, leaf);
     if (!moves || *moves == 0) continue;
-    std::optional<Dim> worst;
     const Interval range = symbol_bounds(leaf.symbol);
+    std::optional<Dim> worst;
     if (*moves > 0)
       worst = range.low;
-    else if (info != nullptr && info->below && !info->below->mentions(leaf))
+    else if (loop)
       worst = *info->below - 1;
     else if (range.high < INT64_MAX)
       worst = range.high;
-    if (worst && search(dim.substitute({{leaf.symbol, *worst}}), depth - 1)) return true;
+    if (worst) return dim.substitute({{leaf.symbol, *worst}});
+  }
+  return std::nullopt;
+}
+
+// The value of a symbol in the sample-th try: ends of the range and something between, obeying `below` and `multiple` where it can.
+std::int64_t Facts::sample_of(const DimLeaf& leaf, int sample) {
+  if (!leaf.is_symbol()) return sample * 3;
+  const SymbolInfo* info = symbols_.find(leaf.symbol);
+  const Interval range = symbol_bounds(leaf.symbol);
+  const std::int64_t spread = static_cast<std::int64_t>(leaf.symbol.back()) % 7;
+  const std::int64_t offsets[] = {0, 1, 5 + spread, 1000 + 17 * spread};
+  std::int64_t high = range.high;
+  if (info != nullptr && info->below && sample != 0 && open_.insert(leaf.symbol).second) {
+    high = std::min(high, info->below->evaluate([&](const DimLeaf& inner) { return sample_of(inner, sample); }) - 1);
+    open_.erase(leaf.symbol);
+  }
+  std::int64_t value = range.low;
+  if (__builtin_add_overflow(value, offsets[sample], &value)) value = range.low;
+  value = std::clamp(value, range.low, std::max(range.low, high));
+  if (info != nullptr && info->multiple > 1) value = std::max(range.low, value - value % info->multiple);
+  return value;
+}
+
+// Whether a few values show that dim >= 0 does not always hold, which saves most searches that would fail.
+bool Facts::refuted(const Dim& dim) {
+  constexpr int samples = 4;
+  for (int sample = 0; sample < samples; ++sample) {
+    try {
+      if (dim.evaluate([&](const DimLeaf& leaf) { return sample_of(leaf, sample); }) < 0) return true;
+    } catch (const Error&) {
+      open_.clear();  // no value there: it says nothing
+    }
   }
   return false;
 }
@@ -159,21 +195,23 @@ bool Facts::search(const Dim& dim, int depth) {
   const Interval range = bounds(dim);
   if (range.low >= 0) return true;
   if (range.high < 0 || depth == 0) return false;
+  if (const auto next = without_a_symbol(dim, true)) return search(*next, depth);
   std::set<Dim> atoms;
   if (dim.kind() != Dim::Kind::Sum) atoms.insert(dim);
   for (const Dim::Term& term : dim.terms()) atoms.insert(term.factors.begin(), term.factors.end());
   for (const Dim& atom : atoms) {
     if (search_atom(dim, atom, depth)) return true;
   }
-  return search_symbols(dim, depth);
+  const auto next = without_a_symbol(dim, false);
+  return next && search(*next, depth);
 }
 
 bool Facts::not_negative(const Dim& dim) {
-  constexpr int most_steps = 60;
-  constexpr int deepest = 6;
+  constexpr int most_steps = 40;
+  constexpr int deepest = 5;
   constexpr std::uint32_t largest = 400;  // nodes: beyond, a proof is not worth its time
   if (bounds(dim).low >= 0) return true;
-  if (dim.node().size > largest) return false;
+  if (bounds(dim).high < 0 || dim.node().size > largest || refuted(dim)) return false;
   budget_ = most_steps;
   return search(dim, deepest);
 }

@@ -72,7 +72,7 @@ std::int64_t divisor(const Dim& dim, const SymbolTable& symbols) { return Facts(
 
 Dim simplify(const Dim& dim, const SymbolTable& symbols) {
   if (dim.is_constant()) return dim;
-  return Facts(symbols, {dim}).simplified(dim);
+  return Facts(symbols, {dim}).settled(dim);
 }
 
 namespace {

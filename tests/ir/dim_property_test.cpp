@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include "ir/error.h"
+#include "ir/parse_dim.h"
 #include "ir/symbols.h"
 #include "tests/ir/dim_tree.h"
 
@@ -142,6 +143,44 @@ TEST(DimProperty, QuotientTimesDivisorPlusRemainderIsTheDividend) {
     const Dim sum = factor * (floor_div(x, y) * y) + rest + factor * mod(x, y);
     RC_LOG() << "sum " << sum.to_string() << "\n";
     RC_ASSERT(sum == factor * x + rest);
+  });
+}
+
+Dim reread(const std::string& text) {
+  TokenStream tokens(text, "dim");
+  DimScope scope;
+  scope.symbol = [](const Token& token) { return Dim::symbol(token.text); };
+  return read_dim(tokens, scope);
+}
+
+TEST(DimProperty, PrintedDimsReadBackTheSame) {
+  check("round trip", [] {
+    const Bytes chosen = *bytes(60);
+    Choices choices(chosen);
+    const auto dim = built(random_tree(choices, names, 4));
+    if (!dim) return;
+    const std::string text = dim->to_string();
+    RC_LOG() << text << "\n";
+    const Dim again = reread(text);
+    RC_LOG() << again.to_string() << "\n";
+    RC_ASSERT(again == *dim);
+  });
+}
+
+TEST(DimProperty, SimplifyingTwiceChangesNothing) {
+  check("simplify twice", [] {
+    const Bytes chosen = *bytes(60);
+    Choices choices(chosen);
+    const SymbolTable symbols = random_symbols(choices);
+    const auto dim = built(random_tree(choices, names, 4));
+    if (!dim || assignments_of(symbols).empty()) return;  // ranges without values prove anything
+    try {
+      const Dim once = simplify(*dim, symbols);
+      const Dim twice = simplify(once, symbols);
+      RC_LOG() << show(symbols) << "\n" << dim->to_string() << "\n" << once.to_string() << "\n" << twice.to_string() << "\n";
+      RC_ASSERT(once == twice);
+    } catch (const Error&) {
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "ir/symbols.h"
 
 namespace anydim::ir {
 namespace {
@@ -249,6 +250,11 @@ TEST(Limits, DeepNestingIsBounded) {
   Dim deep = n;
   for (int level = 0; level < 900; ++level) deep = floor_div(deep * m + 1, m + sym(level % 2 == 0 ? "s" : "t"));
   EXPECT_EQ(deep.substitute({{"n", 3}}).leaves().size(), 3u);
+  EXPECT_LT(deep.to_string().size(), 100000u);
+  EXPECT_EQ(deep.evaluate([](const DimLeaf&) { return 1; }), 1);
+  const SymbolTable symbols;
+  EXPECT_EQ(simplify(deep, symbols).leaves().size(), 4u);
+  EXPECT_EQ(prove_less_equal(0, deep, symbols), Proof::Yes);
   const std::string message = error_of(
       [&] {
         for (int level = 0; level < 200; ++level) deep = floor_div(deep * m + 1, m + s);
