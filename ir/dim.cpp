@@ -174,7 +174,8 @@ Dim max(const Dim& a, const Dim& b) { return choose(Dim::Kind::Max, {a, b}, null
 Dim broadcast(const Dim& a, const Dim& b) { return join(a, b, nullptr); }
 
 Dim ceil_div(const Dim& a, const Dim& b) {
-  // The divisions by a constant that exporters write as (a + b - 1) / b must come out equal; divide() sees to it.
+  // As exporters write it, so that both come out equal; for other divisors, whose sign is unknown, this form does not hold.
+  if (b.is_constant() && b.constant_part() > 0 && !a.is_constant()) return floor_div(a + (b - 1), b);
   return Dim(0) - floor_div(Dim(0) - a, b);
 }
 
