@@ -261,29 +261,41 @@ class BlockFuser {
     return static_cast<std::uint32_t>(module_.regions.size() - 1);
   }
 
-  // Takes producers into the group until nothing more fits.
+  // Takes producers into the group: all that may come at once, as most often they fit; else one at a time.
   void absorb(const FusionGraph& graph, Members& members, const std::vector<ValueId>& outputs) {
-    std::set<std::size_t> refused;
     add_literals(graph, members);
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      std::set<ValueId> product_operands = operands_of_products(graph, members);
-      for (ValueId input : inputs_of(bindings_of(members))) {
-        if (graph.producer(input) < 0) continue;
+    Members everything = members;
+    while (auto source = next_producer(graph, everything, {})) take(graph, everything, *source);
+    if (everything.size() == members.size()) return;
+    if (has_form(everything, outputs)) {
+      members = std::move(everything);
+      return;
+    }
+    Members refused;
+    while (auto source = next_producer(graph, members, refused)) {
+      Members extended = members;
+      take(graph, extended, *source);
+      if (has_form(extended, outputs)) members = std::move(extended);
+      else refused.insert(*source);
+    }
+  }
+
+  void take(const FusionGraph& graph, Members& members, std::size_t source) const {
+    members.insert(source);
+    add_literals(graph, members);
+  }
+
+  std::optional<std::size_t> next_producer(const FusionGraph& graph, const Members& members, const Members& refused) const {
+    std::set<ValueId> product_operands = operands_of_products(graph, members);
+    for (std::size_t member : members) {
+      for (ValueId input : block_.bindings[member].operands) {
+        if (input == no_value || graph.producer(input) < 0) continue;
         auto source = static_cast<std::size_t>(graph.producer(input));
-        if (refused.contains(source) || !may_absorb(graph, members, source, product_operands.contains(input))) continue;
-        Members extended = members;
-        extended.insert(source);
-        add_literals(graph, extended);
-        if (has_form(extended, outputs)) {
-          members = std::move(extended);
-          changed = true;
-          break;
-        }
-        refused.insert(source);
+        if (members.contains(source) || refused.contains(source)) continue;
+        if (may_absorb(graph, members, source, product_operands.contains(input))) return source;
       }
     }
+    return std::nullopt;
   }
 
   bool may_absorb(const FusionGraph& graph, const Members& members, std::size_t source, bool feeds_product) const {

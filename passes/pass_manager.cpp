@@ -13,7 +13,9 @@
 #include "passes/fuse.h"
 #include "passes/infer_types.h"
 #include "passes/insert_checks.h"
+#include "passes/merge_products.h"
 #include "passes/pass.h"
+#include "passes/recognise_composites.h"
 #include "passes/select_outputs.h"
 
 namespace anydim::passes {

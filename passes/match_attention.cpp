@@ -1,0 +1,89 @@
+#include <cmath>
+
+#include "passes/pattern.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// A value without the numbers that it is multiplied and divided by.
+ValueId without_scale(const PatternGraph& graph, ValueId value, double& scale) {
+  for (;;) {
+    const Binding* found = graph.definition(value);
+    if (found != nullptr && found->op == Op::mul) {
+      auto parts = graph.scaled(*found);
+      if (!parts || !(graph.type(parts->second) == graph.type(value))) return value;
+      scale *= parts->first;
+      value = parts->second;
+    } else if (found != nullptr && found->op == Op::div && graph.number(found->operands[1]) &&
+               graph.type(found->operands[0]) == graph.type(value)) {
+      scale /= *graph.number(found->operands[1]);
+      value = found->operands[0];
+    } else {
+      return value;
+    }
+  }
+}
+
+struct Scores {
+  const Binding* product = nullptr;  // q times transposed k
+  double scale = 1;
+  ValueId bias = no_value;
+};
+
+std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
+  Scores scores;
+  ValueId product = without_scale(graph, value, scores.scale);
+  if ((scores.product = graph.applied(product, Op::matmul)) != nullptr) return scores;
+  // scale * (q k + bias) would scale the bias too: only a bias added last is one.
+  const Binding* sum = graph.applied(value, Op::add);
+  if (sum == nullptr) return std::nullopt;
+  for (std::size_t i : {0u, 1u}) {
+    Scores inner;
+    ValueId under = without_scale(graph, sum->operands[i], inner.scale);
+    inner.product = graph.applied(under, Op::matmul);
+    if (inner.product == nullptr || !(graph.type(under) == graph.type(value))) continue;
+    inner.bias = sum->operands[1 - i];
+    return inner;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// softmax(scale * q k^T + bias) v, with the scale on the scores, on q, on k or split between them.
+std::optional<std::vector<Binding>> match_attention(Function& function, const PatternGraph& graph, const Binding& binding) {
+  if (binding.op != Op::matmul) return std::nullopt;
+  const Binding* softmax = graph.applied(binding.operands[0], Op::softmax);
+  if (softmax == nullptr) return std::nullopt;
+  const TensorType& result = graph.type(binding.results[0]);
+  std::size_t rank = graph.type(softmax->operands[0]).rank();
+  std::int64_t axis = integer_attribute(*softmax, "axis");
+  if (rank < 2 || (axis != -1 && axis != static_cast<std::int64_t>(rank) - 1) || result.rank() != rank) return std::nullopt;
+  if (result.dtype != DType::F32 && result.dtype != DType::F64) return std::nullopt;
+  auto scores = scores_of(graph, softmax->operands[0]);
+  if (!scores) return std::nullopt;
+  ValueId q = without_scale(graph, scores->product->operands[0], scores->scale);
+  ValueId transposed = without_scale(graph, scores->product->operands[1], scores->scale);
+  ValueId v = binding.operands[1];
+  for (ValueId matrix : {q, transposed, v})
+    if (graph.type(matrix).rank() < 2 || graph.type(matrix).rank() > rank) return std::nullopt;
+
+  // attention takes k as [.., j, d]: one more transpose, which is only a view (and cancels one that is there).
+  TensorType k_type = graph.type(transposed);
+  std::vector<std::int64_t> perm;
+  for (std::size_t i = 0; i < k_type.rank(); ++i) perm.push_back(static_cast<std::int64_t>(i));
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  std::swap(k_type.dims[k_type.rank() - 1], k_type.dims[k_type.rank() - 2]);
+  ValueId k = function.add_value(function.values[transposed].name + "_rows", k_type);
+  Binding transpose{.op = Op::transpose, .operands = {transposed}, .results = {k}, .source = binding.source};
+  transpose.attributes.emplace("perm", perm);
+  Binding made{.op = Op::attention, .operands = {q, k, v}, .results = binding.results, .source = binding.source};
+  if (scores->bias != no_value) made.operands.push_back(scores->bias);
+  made.attributes.emplace("scale", scores->scale);
+  return std::vector{transpose, made};
+}
+
+}  // namespace anydim::passes

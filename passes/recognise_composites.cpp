@@ -1,0 +1,50 @@
+#include "passes/recognise_composites.h"
+
+#include "passes/pattern.h"
+#include "passes/rewrite.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// Attention is made of a recognised softmax, so it comes in a round of its own.
+constexpr PatternRule first_round[] = {match_gelu, match_layer_norm, match_softmax};
+constexpr PatternRule second_round[] = {match_attention};
+
+void run_round(Function& function, Block& block, std::span<const PatternRule> rules) {
+  for (Binding& binding : block.bindings)
+    for (Block& nested : binding.blocks) run_round(function, nested, rules);
+  PatternGraph graph(function, block);
+  std::vector<std::vector<Binding>> replacements(block.bindings.size());
+  bool any = false;
+  for (std::size_t i = 0; i < block.bindings.size(); ++i) {
+    for (PatternRule rule : rules) {
+      auto made = rule(function, graph, block.bindings[i]);
+      if (!made) continue;
+      replacements[i] = std::move(*made);
+      any = true;
+      break;
+    }
+  }
+  if (!any) return;
+  std::vector<Binding> result;
+  for (std::size_t i = 0; i < block.bindings.size(); ++i) {
+    if (replacements[i].empty()) result.push_back(std::move(block.bindings[i]));
+    for (Binding& made : replacements[i]) result.push_back(std::move(made));
+  }
+  block.bindings = std::move(result);
+}
+
+}  // namespace
+
+void recognise_composites(Module& module, PassContext&) {
+  for (Function& function : module.functions) {
+    run_round(function, function.body, first_round);
+    run_round(function, function.body, second_round);
+    drop_dead(function);
+  }
+}
+
+}  // namespace anydim::passes
