@@ -1,0 +1,92 @@
+#include "runtime/executable.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "ir/error.h"
+#include "ir/host_functions.h"
+#include "runtime/memory.h"
+
+namespace anydim::runtime {
+
+Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> backend, std::shared_ptr<WorkerPool> pool,
+                       ExecutableOptions options)
+    : program_(std::move(program)), options_(std::move(options)), pool_(std::move(pool)),
+      host_functions_(std::make_unique<ir::HostFunctions>(ir::host_functions())) {
+  lay_out_stages();
+  input_binding_ = std::make_unique<InputBinding>(program_);
+  for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
+  kernels_ = std::make_unique<KernelStore>(program_, backend, options_.cache.get(), *pool_, options_.warn);
+  // Kernels first: packing reads every weight, and a kernel that does not compile is told before that.
+  kernels_->load(options_.background);
+  pack_constants(*backend);
+}
+
+const ir::HostFunctions& Executable::host_functions() const { return *host_functions_; }
+
+void Executable::pack_constants(const ir::Backend& backend) {
+  std::vector<std::size_t> packed;
+  for (std::size_t i = 0; i < program_.constants.size(); ++i) {
+    if (program_.constants[i].layout) packed.push_back(i);
+  }
+  const auto read_as_it_is = [&](const ir::Tensor& tensor) {
+    return std::ranges::any_of(program_.constants, [&](const ir::Program::Constant& other) {
+      return !other.layout && other.tensor.bytes().data() == tensor.bytes().data();
+    });
+  };
+  std::vector<bool> release(program_.constants.size());
+  for (const std::size_t i : packed) release[i] = !read_as_it_is(program_.constants[i].tensor);
+
+  std::mutex mutex;
+  std::exception_ptr first_failure;
+  pool_->run(static_cast<std::int64_t>(packed.size()), [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t index = packed[static_cast<std::size_t>(i)];
+      ir::Program::Constant& constant = program_.constants[index];
+      try {
+        const ir::Region& region = program_.kernels[static_cast<std::size_t>(constant.region)].region;
+        const ir::Tensor original = std::move(constant.tensor);
+        constant.tensor = backend.pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original);
+        if (release[index]) release_file_pages(original.bytes().data(), original.bytes().size());
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!first_failure) first_failure = std::current_exception();
+      }
+    }
+  });
+  if (first_failure) std::rethrow_exception(first_failure);
+  for (const ir::Program::Constant& constant : program_.constants) constant_bytes_ += static_cast<std::int64_t>(constant.tensor.bytes().size());
+}
+
+void Executable::lay_out_stages() {
+  // The stage that sets a slot. Leaves from inputs are there before the first stage; one that is fetched comes before the stage that needs
+  // it, so other slots decide.
+  std::vector<std::size_t> setter(static_cast<std::size_t>(program_.slots), 0);
+  for (std::size_t s = 0; s < program_.stages.size(); ++s) {
+    const ir::Program::Stage& stage = program_.stages[s];
+    for (std::size_t i = 0; i < stage.shapes.expressions.size(); ++i) setter[static_cast<std::size_t>(stage.first) + i] = s;
+  }
+  stage_layouts_.resize(std::max<std::size_t>(program_.stages.size(), 1));
+  for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+    const ir::Program::Buffer& buffer = program_.buffers[b];
+    if (buffer.place != ir::Program::Buffer::Place::Arena) continue;
+    std::size_t stage = static_cast<std::size_t>(buffer.segment);
+    internal_check(stage < program_.stages.size() && buffer.offset >= 0 && buffer.offset < program_.slots,
+                   "an arena buffer names a stage and the slot of its offset");
+    stage = std::max(stage, setter[static_cast<std::size_t>(buffer.offset)]);
+    stage_layouts_[stage].buffers.push_back(static_cast<std::int32_t>(b));
+  }
+  for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
+    const ir::Program::Output& output = program_.outputs[o];
+    const ir::Program::Buffer& buffer = program_.buffers[static_cast<std::size_t>(output.buffer)];
+    if (buffer.place != ir::Program::Buffer::Place::Output || buffer.index != static_cast<std::int32_t>(o)) continue;
+    internal_check(buffer.bytes >= 0 && buffer.bytes < program_.slots, "an output buffer names the slot of its size");
+    std::size_t stage = setter[static_cast<std::size_t>(buffer.bytes)];
+    for (const ir::Program::Slot slot : output.dims) stage = std::max(stage, setter[static_cast<std::size_t>(slot)]);
+    stage_layouts_[stage].outputs.push_back(static_cast<std::int32_t>(o));
+  }
+}
+
+}  // namespace anydim::runtime

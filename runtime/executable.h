@@ -1,0 +1,66 @@
+// A program ready to run: its constants as kernels read them, its kernels, and where everything lies.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/program.h"
+#include "ir/shape_program.h"
+#include "runtime/input_binding.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/kernel_store.h"
+#include "runtime/worker_pool.h"
+
+namespace anydim::runtime {
+
+struct ExecutableOptions {
+  std::shared_ptr<const KernelCache> cache;          // null: kernels are not kept
+  std::optional<std::int64_t> memory_limit;          // bytes of one call's activations, scratch and outputs
+  bool background = true;                            // compile the rest of the tables on a thread of its own
+  Warning warn;
+};
+
+// Logically immutable: any number of threads may run it at once, each through a Context of its own (runtime/context.h).
+class Executable {
+ public:
+  // Packs constants and brings in one general kernel for each region (runtime/kernel_store.h). Throws Error{Resource}, and what the
+  // backend throws for a general kernel.
+  Executable(ir::Program program, std::shared_ptr<const ir::Backend> backend, std::shared_ptr<WorkerPool> pool, ExecutableOptions options);
+
+  const ir::Program& program() const { return program_; }
+  KernelStore& kernels() const { return *kernels_; }
+  WorkerPool& pool() const { return *pool_; }
+  const ir::HostFunctions& host_functions() const;
+  std::optional<std::int64_t> memory_limit() const { return options_.memory_limit; }
+  std::int64_t constant_bytes() const { return constant_bytes_; }  // as kernels read them
+
+  // What a stage, once it has run, gives an address: buffers of its arena segment, and outputs (positions).
+  struct StageLayout {
+    std::vector<std::int32_t> buffers;
+    std::vector<std::int32_t> outputs;
+  };
+  const std::vector<StageLayout>& stage_layouts() const { return stage_layouts_; }
+  const InputBinding& input_binding() const { return *input_binding_; }
+  // Interpreters of the stages' shape programs.
+  const ir::ShapeInterpreter& interpreter(std::size_t stage) const { return interpreters_[stage]; }
+
+ private:
+  void pack_constants(const ir::Backend& backend);
+  void lay_out_stages();
+
+  ir::Program program_;                              // not changed once the constructor has packed its constants
+  ExecutableOptions options_;
+  std::shared_ptr<WorkerPool> pool_;
+  std::unique_ptr<const ir::HostFunctions> host_functions_;
+  std::vector<StageLayout> stage_layouts_;
+  std::vector<ir::ShapeInterpreter> interpreters_;
+  std::unique_ptr<const InputBinding> input_binding_;
+  std::int64_t constant_bytes_ = 0;
+  std::unique_ptr<KernelStore> kernels_;
+};
+
+}  // namespace anydim::runtime

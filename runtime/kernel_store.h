@@ -1,0 +1,111 @@
+// The kernels of one program: every region × bucket × schedule of its tables, from memory, disk or the backend.
+//
+// load() brings in what the disk has, compiles one general kernel for each region (the last entry of its table) that the disk lacks, in parallel,
+// and returns: the program can run. The rest of the tables, and native shape programs, follow on one background thread of low priority,
+// those first that calls have asked for most. Each arrival publishes a new set of tables; sets are immutable, and code is unmapped with the last
+// set or caller that holds it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/program.h"
+#include "ir/shape_program.h"
+#include "runtime/code_memory.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/worker_pool.h"
+
+namespace anydim::runtime {
+
+enum class KernelOrigin : std::uint8_t { Compiled, Cache };
+
+struct LoadedKernel {
+  std::shared_ptr<const CodeMemory> code;
+  ir::KernelEntry entry = nullptr;
+  ir::ShapeInterpreter sizes;  // of a launch: number of tasks, bytes of scratch for one worker
+  ir::KernelResources resources;
+  KernelOrigin origin = KernelOrigin::Compiled;
+};
+
+struct LoadedShapes {
+  using Entry = void (*)(const std::int64_t* leaves, std::int64_t* values, std::int32_t* failed);
+  std::shared_ptr<const CodeMemory> code;
+  Entry entry = nullptr;
+};
+
+struct KernelTables {
+  std::vector<std::vector<std::shared_ptr<const LoadedKernel>>> kernels;  // [kernel][entry of its table]; null: not there yet
+  std::vector<std::shared_ptr<const LoadedShapes>> shapes;                // [stage]; null: interpreted
+};
+
+struct KernelProgress {
+  std::int64_t entries = 0;     // kernels that the tables name
+  std::int64_t from_cache = 0;
+  std::int64_t compiled = 0;
+  std::int64_t failed = 0;      // did not compile; their general kernels serve
+  std::int64_t pending = 0;
+  std::int64_t code_bytes = 0;
+  std::int64_t compiler_calls = 0;  // including shape programs
+};
+
+class KernelStore {
+ public:
+  // `program`, `pool` and `cache` (null: nothing is kept) outlive the store.
+  KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, const KernelCache* cache, WorkerPool& pool, Warning warn);
+  ~KernelStore();  // waits for the kernel that is being compiled
+  KernelStore(const KernelStore&) = delete;
+  KernelStore& operator=(const KernelStore&) = delete;
+
+  // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of the tables waits for complete().
+  void load(bool background);
+  // Returns when every kernel is there (or has failed), compiling here what no background thread compiles.
+  void complete();
+
+  std::shared_ptr<const KernelTables> tables() const;
+  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }  // changes with tables()
+  // A call met a shape of this entry, which isn't loaded.
+  void want(std::int32_t kernel, std::int32_t entry) const { wanted_[first_entry_[kernel] + entry].fetch_add(1, std::memory_order_relaxed); }
+  KernelProgress progress() const;
+
+ private:
+  struct Item {
+    std::int32_t kernel = -1;  // -1: the shape program of stage `entry`
+    std::int32_t entry = 0;
+  };
+  KernelKey key_of(const Item& item) const;
+  bool load_cached(const Item& item);
+  void compile(const Item& item);
+  void place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin);
+  void compile_general(const std::vector<Item>& items);
+  std::optional<Item> next_pending();
+  void compile_pending(const Item& item);
+  void work_in_background();
+
+  const ir::Program& program_;
+  std::shared_ptr<const ir::Backend> backend_;
+  const KernelCache* cache_;
+  WorkerPool& pool_;
+  Warning warn_;
+  std::string target_, generator_;
+  std::vector<std::size_t> first_entry_;                      // position of a kernel's first entry in wanted_
+  mutable std::vector<std::atomic<std::uint32_t>> wanted_;
+  std::atomic<std::uint64_t> version_{0};
+
+  mutable std::mutex mutex_;                                  // of everything below
+  std::shared_ptr<const KernelTables> tables_;
+  std::vector<Item> pending_;
+  KernelProgress progress_;
+  bool in_flight_ = false;
+  bool stopping_ = false;
+  std::condition_variable changed_;
+  std::thread background_;
+};
+
+}  // namespace anydim::runtime

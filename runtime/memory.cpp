@@ -1,0 +1,120 @@
+#include "runtime/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "ir/error.h"
+
+namespace anydim::runtime {
+
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+std::byte* map_pages(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes was refused", bytes));
+  return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+MemoryBlock::MemoryBlock(std::size_t bytes) {
+  if (bytes > SIZE_MAX / 4) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes", bytes));
+  bytes_ = round_up(std::max<std::size_t>(bytes, 1), page_bytes());
+  if (bytes_ < huge_page) {
+    data_ = map_pages(bytes_);
+    return;
+  }
+  std::byte* mapped = map_pages(bytes_ + huge_page);
+  const std::size_t before = round_up(reinterpret_cast<std::uintptr_t>(mapped), huge_page) - reinterpret_cast<std::uintptr_t>(mapped);
+  data_ = mapped + before;
+  if (before > 0) munmap(mapped, before);
+  if (before < huge_page) munmap(data_ + bytes_, huge_page - before);
+  madvise(data_, bytes_, MADV_HUGEPAGE);
+}
+
+MemoryBlock::~MemoryBlock() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+MemoryBlock& MemoryBlock::operator=(MemoryBlock&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+std::byte* GrowingMemory::reserve(std::size_t bytes) {
+  if (bytes > block_.bytes()) {
+    { const MemoryBlock old = std::move(block_); }
+    block_ = MemoryBlock(bytes);
+  }
+  return block_.data();
+}
+
+BlockPool::BlockPool(std::size_t kept) : shelf_(std::make_shared<Shelf>()) { shelf_->kept = kept; }
+
+std::shared_ptr<std::byte> BlockPool::take(std::size_t bytes) {
+  MemoryBlock block;
+  {
+    const std::lock_guard lock(shelf_->mutex);
+    std::vector<MemoryBlock>& free = shelf_->free;  // by size, ascending
+    auto fitting = std::find_if(free.begin(), free.end(), [&](const MemoryBlock& candidate) { return candidate.bytes() >= bytes; });
+    if (fitting != free.end()) {
+      block = std::move(*fitting);
+      free.erase(fitting);
+    } else if (!free.empty()) {
+      free.pop_back();  // what replaces it is larger
+    }
+  }
+  if (block.data() == nullptr) block = MemoryBlock(bytes);
+  std::byte* data = block.data();
+  auto held = std::make_shared<MemoryBlock>(std::move(block));
+  return {data, [shelf = shelf_, held](std::byte*) { give_back(*shelf, std::move(*held)); }};
+}
+
+void BlockPool::give_back(Shelf& shelf, MemoryBlock block) {
+  MemoryBlock surplus;  // unmapped outside the lock
+  const std::lock_guard lock(shelf.mutex);
+  std::vector<MemoryBlock>& free = shelf.free;
+  const auto place = std::find_if(free.begin(), free.end(), [&](const MemoryBlock& other) { return other.bytes() > block.bytes(); });
+  free.insert(place, std::move(block));
+  if (free.size() > shelf.kept) {
+    surplus = std::move(free.front());
+    free.erase(free.begin());
+  }
+}
+
+void release_file_pages(const std::byte* begin, std::size_t bytes) {
+  const std::size_t page = page_bytes();
+  const std::uintptr_t low = round_up(reinterpret_cast<std::uintptr_t>(begin), page);
+  const std::uintptr_t high = (reinterpret_cast<std::uintptr_t>(begin) + bytes) / page * page;
+  if (low >= high) return;
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return;
+  char line[512];
+  while (std::fgets(line, sizeof line, maps) != nullptr) {
+    unsigned long from = 0, to = 0, offset = 0, inode = 0;
+    unsigned major = 0, minor = 0;
+    char access[5] = {};
+    if (std::sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &from, &to, access, &offset, &major, &minor, &inode) != 7) continue;
+    const std::uintptr_t first = std::max<std::uintptr_t>(low, from), last = std::min<std::uintptr_t>(high, to);
+    // Dropping pages of anything that was ever writable would lose its contents.
+    if (first < last && inode != 0 && access[1] != 'w') madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
+  std::fclose(maps);
+}
+
+}  // namespace anydim::runtime

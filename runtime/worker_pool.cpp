@@ -1,0 +1,121 @@
+#include "runtime/worker_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "ir/error.h"
+#include "runtime/spin.h"
+
+namespace anydim::runtime {
+
+namespace {
+
+constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
+constexpr std::uint64_t inside_mask = open_bit - 1;
+
+std::uint64_t generation_of(std::uint64_t gate) { return gate >> 32; }
+
+}  // namespace
+
+WorkerPool::WorkerPool(int threads) {
+  internal_check(threads >= 1, "a pool has at least the calling thread");
+  try {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error& error) {
+    const std::size_t started = workers_.size();
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+    throw Error(ErrorKind::Resource, fmt::format("the system refused worker thread {} of {} ({}); ask for fewer with --threads", started + 1,
+                                                 threads - 1, error.code().message()));
+  }
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void WorkerPool::run_erased(std::int64_t tasks, Function function, void* state) {
+  if (tasks <= 0) return;
+  if (tasks == 1 || workers_.empty() || busy_.test_and_set(std::memory_order_acquire)) {
+    function(state, 0, tasks, 0);
+    return;
+  }
+  job_ = {function, state, tasks};
+  next_.store(0, std::memory_order_relaxed);
+  const std::uint64_t generation = generation_of(gate_.load(std::memory_order_relaxed)) + 1;
+  // Sequentially consistent against the sleepers' own order (announce, then look at the gate): one of both sees the other.
+  gate_.store((generation << 32) | open_bit, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+    { const std::lock_guard lock(mutex_); }
+    wake_.notify_all();
+  }
+
+  take_pieces(job_, 0);
+
+  std::uint64_t gate = gate_.fetch_and(~open_bit, std::memory_order_acq_rel) & ~open_bit;
+  for (Spin spin; (gate & inside_mask) != 0; gate = gate_.load(std::memory_order_acquire)) spin.pause();
+  busy_.clear(std::memory_order_release);
+}
+
+void WorkerPool::take_pieces(const Job& job, int participant) {
+  const std::int64_t share = 2 * static_cast<std::int64_t>(workers_.size() + 1);
+  std::int64_t begin = next_.load(std::memory_order_relaxed);
+  while (begin < job.tasks) {
+    // Pieces shrink with what is left: long ones keep neighbouring tasks on one thread, short ones at the end even out the finish.
+    const std::int64_t end = begin + std::max<std::int64_t>(1, (job.tasks - begin) / share);
+    if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+    job.function(job.state, begin, end, participant);
+    begin = next_.load(std::memory_order_relaxed);
+  }
+}
+
+void WorkerPool::work(int participant) {
+  std::uint64_t seen = 0;
+  while (wait_for_job(seen)) {
+    std::uint64_t gate = gate_.load(std::memory_order_relaxed);
+    bool inside = false;
+    while ((gate & open_bit) != 0 && !inside) inside = gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire);
+    seen = generation_of(gate);
+    if (!inside) continue;
+    take_pieces(job_, participant);
+    gate_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+// Returns the gate once it shows another generation than `seen`, or what it showed when the spinning time was up.
+std::uint64_t WorkerPool::spin_for_job(std::uint64_t seen) const {
+  const auto limit = std::chrono::steady_clock::now() + spin_time;
+  Spin spin;
+  for (;;) {
+    for (int i = 0; i < 32; ++i) {
+      const std::uint64_t gate = gate_.load(std::memory_order_acquire);
+      if (generation_of(gate) != seen || stopping_.load(std::memory_order_relaxed)) return gate;
+      spin.pause();
+    }
+    if (std::chrono::steady_clock::now() >= limit) return gate_.load(std::memory_order_acquire);
+  }
+}
+
+// False: the pool stops. True: the gate may be open for a job that this worker has not seen.
+bool WorkerPool::wait_for_job(std::uint64_t& seen) {
+  if (generation_of(spin_for_job(seen)) == seen && !stopping_.load(std::memory_order_relaxed)) {
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    wake_.wait(lock, [&] { return stopping_ || generation_of(gate_.load(std::memory_order_seq_cst)) != seen; });
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return !stopping_.load(std::memory_order_relaxed);
+}
+
+}  // namespace anydim::runtime

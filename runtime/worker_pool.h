@@ -1,0 +1,67 @@
+// A small pool of spinning threads: one fork and join costs about a microsecond while the workers are awake.
+//
+// Workers spin for a bounded while after their last job (spin_time), then sleep until the next one, so an idle process burns no processor
+// time. The calling thread takes part. Any number of threads may call at once: one of them gets the workers, the others (and
+// calls from inside a running job) do their own work alone; nothing waits for another caller.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace anydim::runtime {
+
+class WorkerPool {
+ public:
+  // `threads` counts the caller: 1 starts no worker. Throws Error{Resource} where the system refuses a thread.
+  explicit WorkerPool(int threads);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(begin, end, participant) over pieces that together cover [0, tasks), each once, in no order; returns when all are done and
+  // their effects are visible. `participant` is in [0, threads()), and no two pieces run at once under one. Must not throw.
+  template <typename Body>
+  void run(std::int64_t tasks, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    run_erased(tasks, [](void* state, std::int64_t begin, std::int64_t end, int participant) {
+      (*static_cast<Plain*>(state))(begin, end, participant);
+    }, const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  static constexpr std::chrono::microseconds spin_time{500};
+
+ private:
+  using Function = void (*)(void* state, std::int64_t begin, std::int64_t end, int participant);
+  struct Job {
+    Function function = nullptr;
+    void* state = nullptr;
+    std::int64_t tasks = 0;
+  };
+
+  void run_erased(std::int64_t tasks, Function function, void* state);
+  void work(int participant);
+  void take_pieces(const Job& job, int participant);
+  bool wait_for_job(std::uint64_t& seen);
+  std::uint64_t spin_for_job(std::uint64_t seen) const;
+
+  std::atomic_flag busy_;                                   // a caller owns the workers
+  // Generation of the job in the upper half; then whether it takes workers (bit 31), then how many are inside it.
+  alignas(64) std::atomic<std::uint64_t> gate_{0};
+  alignas(64) std::atomic<std::int64_t> next_{0};           // first task that nobody took
+  Job job_;                                                 // written only while the gate is shut and nobody is inside
+  alignas(64) std::atomic<int> sleepers_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace anydim::runtime
