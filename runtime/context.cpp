@@ -153,7 +153,7 @@ Context::Pick Context::pick(std::int32_t kernel) const {
   const auto& loaded = tables_->kernels[index_of(kernel)];
   std::size_t met = 0;
   // The last entry has every shape of the declared range, so it isn't asked.
-  while (met + 1 < entries.size() && !entries[met].bucket.contains(extents_)) ++met;
+  while (met + 1 < entries.size() && !entries[met].bucket.contains(keys_)) ++met;
   std::size_t used = met;
   if (loaded[met] == nullptr) {
     executable_->kernels().want(kernel, static_cast<std::int32_t>(met));
@@ -175,6 +175,8 @@ void Context::execute(const ir::Program::Launch& launch) {
   const auto begin = recording_ ? Clock::now() : Clock::time_point();
   extents_.resize(launch.extents.size());
   for (std::size_t i = 0; i < extents_.size(); ++i) extents_[i] = slots_[index_of(launch.extents[i])];
+  keys_.resize(launch.keys.size());
+  for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = slots_[index_of(launch.keys[i])];
   const Pick picked = pick(launch.kernel);
 
   std::int64_t sizes[2] = {0, 0};
@@ -197,7 +199,7 @@ void Context::execute(const ir::Program::Launch& launch) {
   }
   if (!recording_) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  records_.push_back({launch.kernel, picked.met, picked.used, picked.kernel->origin, extents_, tasks, seconds, &launch.source});
+  records_.push_back({launch.kernel, picked.met, picked.used, picked.kernel->origin, extents_, keys_, tasks, seconds, &launch.source});
 }
 
 void Context::report(const ir::Program::Launch& launch, const ir::KernelError& error) const {

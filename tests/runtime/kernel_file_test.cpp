@@ -1,0 +1,79 @@
+#include "runtime/kernel_file.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/dim_codec.h"
+
+namespace anydim::runtime {
+namespace {
+
+using ir::Dim;
+
+ir::CompiledKernel sample() {
+  const Dim n = Dim::symbol("s0");
+  return {{std::byte{1}, std::byte{2}, std::byte{3}}, 1, ir::ceil_div(n, 16), 4 * n + 64, {3, 2, 1}};
+}
+
+KernelKey key(std::string_view identity = "body") { return kernel_key("kernel", identity, "any", "plain", "target", "generator"); }
+
+TEST(KernelFile, ComesBackAsItWent) {
+  const DecodedKernel back = decode_kernel(key(), encode_kernel(key(), sample()));
+  ASSERT_TRUE(back.kernel) << back.fault;
+  EXPECT_EQ(back.kernel->code, sample().code);
+  EXPECT_EQ(back.kernel->entry_offset, 1);
+  EXPECT_EQ(back.kernel->tasks, sample().tasks);
+  EXPECT_EQ(back.kernel->scratch_bytes, sample().scratch_bytes);
+  EXPECT_EQ(back.kernel->resources.code_bytes, 3);
+  EXPECT_EQ(back.kernel->resources.instructions, 2);
+  EXPECT_EQ(back.kernel->resources.spills, 1);
+}
+
+TEST(KernelFile, EveryFlippedBitIsNoticed) {
+  const std::vector<std::byte> good = encode_kernel(key(), sample());
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::vector<std::byte> bad = good;
+      bad[i] ^= std::byte{static_cast<unsigned char>(1 << bit)};
+      EXPECT_FALSE(decode_kernel(key(), bad).kernel) << "byte " << i << " bit " << bit;
+    }
+  }
+}
+
+TEST(KernelFile, EveryTruncationIsNoticed) {
+  const std::vector<std::byte> good = encode_kernel(key(), sample());
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    EXPECT_EQ(decode_kernel(key(), std::span(good).first(length)).fault, "it is truncated") << length;
+  }
+}
+
+TEST(KernelFile, AnotherKernelIsAMiss) {
+  EXPECT_EQ(decode_kernel(key("other body"), encode_kernel(key(), sample())).fault, "it holds another kernel");
+}
+
+TEST(KernelFile, EveryPartOfTheKeyCounts) {
+  const KernelKey base = kernel_key("kernel", "a", "b", "c", "d", "e");
+  EXPECT_EQ(base, kernel_key("kernel", "a", "b", "c", "d", "e"));
+  EXPECT_NE(base, kernel_key("shapes", "a", "b", "c", "d", "e"));
+  EXPECT_NE(base, kernel_key("kernel", "x", "b", "c", "d", "e"));
+  EXPECT_NE(base, kernel_key("kernel", "a", "x", "c", "d", "e"));
+  EXPECT_NE(base, kernel_key("kernel", "a", "b", "x", "d", "e"));
+  EXPECT_NE(base, kernel_key("kernel", "a", "b", "c", "x", "e"));
+  EXPECT_NE(base, kernel_key("kernel", "a", "b", "c", "d", "x"));
+  EXPECT_NE(base, kernel_key("kernel", "ab", "", "c", "d", "e"));
+}
+
+TEST(DimCodec, EveryKindOfDimComesBack) {
+  const Dim a = Dim::symbol("a"), b = Dim::symbol("b");
+  const Dim dims[] = {Dim(0), Dim(-7), a, 3 * a * b * b - 2 * a + 5, ir::floor_div(a, b), ir::mod(a + 1, b), ir::min(a, ir::min(b, Dim(9))),
+                      ir::max(a, b), ir::select(ir::Comparison::Less, a, b, a * 2, b), ir::broadcast(a, b), Dim::value(3, 1) + 1};
+  for (const Dim& dim : dims) {
+    ByteWriter writer;
+    writer.dim(dim);
+    ByteReader reader(writer.bytes());
+    EXPECT_EQ(reader.dim(), dim) << dim.to_string();
+    EXPECT_TRUE(reader.rest().empty());
+  }
+}
+
+}  // namespace
+}  // namespace anydim::runtime

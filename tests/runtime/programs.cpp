@@ -1,0 +1,162 @@
+#include "tests/runtime/programs.h"
+
+#include <algorithm>
+
+namespace anydim::test {
+
+namespace {
+
+using ir::Dim;
+using ir::Program;
+using Place = Program::Buffer::Place;
+
+constexpr std::int64_t block = 16;
+
+Program::Kernel kernel(const std::string& name, std::vector<ir::DispatchTable::Entry> entries) {
+  Program::Kernel made;
+  made.region.name = name;
+  made.region.identity = "identity of " + name;
+  made.region.body.symbols.declare("s0");
+  made.region.keys = {Dim::symbol("s0")};
+  made.table.entries = std::move(entries);
+  return made;
+}
+
+ir::DispatchTable::Entry general() { return {{{{0, ir::default_symbol_maximum, 1}}}, {"plain", {}}, 1e-6}; }
+
+Program::Stage stage(std::vector<std::string> leaves, std::vector<Program::Slot> slots, Program::Slot first, std::vector<Dim> expressions) {
+  Program::Stage made;
+  for (std::string& leaf : leaves) made.shapes.leaves.push_back({.symbol = std::move(leaf)});
+  made.shapes.expressions = std::move(expressions);
+  made.leaves = std::move(slots);
+  made.first = first;
+  return made;
+}
+
+void scale(const ir::KernelCall* call, std::int64_t begin, std::int64_t end, void* scratch) {
+  const auto* x = static_cast<const float*>(call->buffers[0]);
+  const float weight = *static_cast<const float*>(call->buffers[1]);
+  auto* result = static_cast<float*>(call->buffers[2]);
+  auto* rows = static_cast<float*>(scratch);
+  for (std::int64_t task = begin; task < end; ++task) {
+    const std::int64_t first = task * block, count = std::min(block, call->extents[0] - first);
+    std::copy_n(x + first, count, rows);
+    for (std::int64_t i = 0; i < count; ++i) result[first + i] = rows[i] * weight;
+  }
+}
+
+void copy(const ir::KernelCall* call, std::int64_t begin, std::int64_t end, void*) {
+  const auto* x = static_cast<const float*>(call->buffers[0]);
+  auto* result = static_cast<float*>(call->buffers[1]);
+  const std::int64_t last = std::min(end * block, call->extents[0]);
+  std::copy(x + begin * block, x + last, result + begin * block);
+}
+
+void fill(const ir::KernelCall* call, std::int64_t begin, std::int64_t end, void*) {
+  std::fill(static_cast<float*>(call->buffers[0]) + begin, static_cast<float*>(call->buffers[0]) + end, 7.0F);
+}
+
+void gather(const ir::KernelCall* call, std::int64_t begin, std::int64_t end, void*) {
+  const auto* index = static_cast<const std::int64_t*>(call->buffers[0]);
+  const auto* table = static_cast<const float*>(call->buffers[1]);
+  for (std::int64_t i = begin; i < end; ++i) {
+    std::int64_t at = index[i];
+    if (at < 0 || at >= 10) {
+      std::int32_t free = -1;
+      if (__atomic_compare_exchange_n(&call->error->check, &free, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) call->error->value = at;
+      at = 0;
+    }
+    static_cast<float*>(call->buffers[2])[i] = table[at];
+  }
+}
+
+}  // namespace
+
+Program scale_program() {
+  const Dim n = Dim::symbol("n");
+  Program program;
+  ir::SymbolInfo rows;
+  rows.high = 4096;
+  rows.reason = "the table of '/positions' has 4096 rows";
+  program.symbols.declare("n", rows);
+  program.inputs = {{"x", ir::DType::F32, {n}, 0}};
+  program.outputs = {{"out", ir::DType::F32, {0}, 3}};
+  program.leaf_symbols = {"n"};
+  // Slots: 0 n; 1 bytes of t and out; 2 offset of t; 3 bytes of the arena.
+  program.slots = 4;
+  program.buffers = {{Place::Input, 0, 0, -1, -1, "x"},
+                     {Place::Constant, 0, 0, -1, -1, "w"},
+                     {Place::Arena, 0, 0, 2, 1, "t"},
+                     {Place::Output, 0, 0, -1, 1, "out"}};
+  program.constants = {{ir::Tensor::of<float>(ir::DType::F32, {}, {3}), "w", ir::PackedLayout{"doubled", {}}, 0, 1}};
+  program.stages = {stage({"n"}, {0}, 1, {4 * n, Dim(64), 4 * n + 64})};
+  program.stages[0].arena_bytes = 3;
+  program.kernels = {kernel("scale", {{{{{0, 16, 1}}}, {"small", {}}, 1e-7}, general()}), kernel("copy", {general()})};
+  program.instructions = {Program::RunStage{0}, Program::Launch{0, {0, 1, 2}, {0}, {0}, "mul 'Mul_1'"},
+                          Program::Launch{1, {2, 3}, {0}, {0}, "identity 'Copy_2'"}};
+  program.arena_ceiling = 4 * n + 64;
+  return program;
+}
+
+std::shared_ptr<FakeBackend> scale_backend() {
+  auto backend = std::make_shared<FakeBackend>();
+  const Dim blocks = ir::ceil_div(Dim::symbol("s0"), block);
+  backend->add("scale", {scale, blocks, 4 * block});
+  backend->add("copy", {copy, blocks, 0});
+  return backend;
+}
+
+Program fetch_program() {
+  Program program;
+  program.inputs = {{"counts", ir::DType::I64, {2}, 0}};
+  program.outputs = {{"y", ir::DType::F32, {2}, 1}};
+  program.leaf_symbols = {"", ""};
+  // Slots: 0, 1 the two counts; 2 their sum; 3 bytes of y.
+  program.slots = 4;
+  program.buffers = {{Place::Input, 0, 0, -1, -1, "counts"}, {Place::Output, 0, 0, -1, 3, "y"}};
+  const Dim total = Dim::symbol("a") + Dim::symbol("b");
+  program.stages = {stage({}, {}, 0, {}), stage({"a", "b"}, {0, 1}, 2, {total, 4 * total})};
+  program.stages[1].checks = {{ir::Comparison::LessEqual, 2, 3, false, "reshape 'Reshape_5' (%y): dimension 0"}};
+  program.kernels = {kernel("fill", {general()})};
+  program.instructions = {Program::RunStage{0}, Program::Fetch{0, ir::DType::I64, 0, 0}, Program::Fetch{0, ir::DType::I64, 1, 1},
+                          Program::RunStage{1}, Program::Launch{0, {1}, {2}, {2}, "constant_of_shape 'Fill_6'"}};
+  return program;
+}
+
+std::shared_ptr<FakeBackend> fetch_backend() {
+  auto backend = std::make_shared<FakeBackend>();
+  backend->add("fill", {fill, Dim::symbol("s0"), 0});
+  return backend;
+}
+
+Program gather_program() {
+  const Dim n = Dim::symbol("n");
+  Program program;
+  program.symbols.declare("n");
+  program.inputs = {{"index", ir::DType::I64, {n}, 0}};
+  program.outputs = {{"out", ir::DType::F32, {0}, 2}};
+  program.leaf_symbols = {"n"};
+  program.slots = 2;
+  program.buffers = {{Place::Input, 0, 0, -1, -1, "index"}, {Place::Constant, 0, 0, -1, -1, "table"}, {Place::Output, 0, 0, -1, 1, "out"}};
+  program.constants = {{ramp(10), "table", std::nullopt, -1, -1}};
+  program.stages = {stage({"n"}, {0}, 1, {4 * n})};
+  program.kernels = {kernel("gather", {general()})};
+  program.kernels[0].checks = {"gather '/embeddings/Gather', index"};
+  program.kernels[0].check_extents = {Dim(10)};
+  program.instructions = {Program::RunStage{0}, Program::Launch{0, {0, 1, 2}, {0}, {0}, "gather '/embeddings/Gather'"}};
+  return program;
+}
+
+std::shared_ptr<FakeBackend> gather_backend() {
+  auto backend = std::make_shared<FakeBackend>();
+  backend->add("gather", {gather, Dim::symbol("s0"), 0});
+  return backend;
+}
+
+ir::Tensor ramp(std::int64_t elements) {
+  ir::Tensor tensor(ir::DType::F32, {elements});
+  for (std::int64_t i = 0; i < elements; ++i) tensor.mutable_as<float>()[static_cast<std::size_t>(i)] = static_cast<float>(i);
+  return tensor;
+}
+
+}  // namespace anydim::test
