@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/host_functions.h"
 #include "runtime/memory.h"
 
 namespace anydim::runtime {
 
 Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> backend, std::shared_ptr<WorkerPool> pool,
                        ExecutableOptions options)
-    : program_(std::move(program)), options_(std::move(options)), pool_(std::move(pool)),
-      host_functions_(std::make_unique<ir::HostFunctions>(ir::host_functions())) {
+    : program_(std::move(program)), options_(std::move(options)), pool_(std::move(pool)) {
   lay_out_stages();
   input_binding_ = std::make_unique<InputBinding>(program_);
   for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
@@ -23,8 +21,6 @@ Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> b
   kernels_->load(options_.background);
   pack_constants(*backend);
 }
-
-const ir::HostFunctions& Executable::host_functions() const { return *host_functions_; }
 
 void Executable::pack_constants(const ir::Backend& backend) {
   std::vector<std::size_t> packed;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/backend.h"
+#include "ir/host_functions.h"
 #include "ir/program.h"
 #include "ir/shape_program.h"
 #include "runtime/input_binding.h"
@@ -18,10 +19,10 @@
 namespace anydim::runtime {
 
 struct ExecutableOptions {
-  std::shared_ptr<const KernelCache> cache;          // null: kernels are not kept
-  std::optional<std::int64_t> memory_limit;          // bytes of one call's activations, scratch and outputs
+  std::shared_ptr<const KernelCache> cache{};        // null: kernels are not kept
+  std::optional<std::int64_t> memory_limit{};         // bytes of one call's activations, scratch and outputs
   bool background = true;                            // compile the rest of the tables on a thread of its own
-  Warning warn;
+  Warning warn{};
 };
 
 // Logically immutable: any number of threads may run it at once, each through a Context of its own (runtime/context.h).
@@ -34,7 +35,7 @@ class Executable {
   const ir::Program& program() const { return program_; }
   KernelStore& kernels() const { return *kernels_; }
   WorkerPool& pool() const { return *pool_; }
-  const ir::HostFunctions& host_functions() const;
+  const ir::HostFunctions& host_functions() const { return host_functions_; }
   std::optional<std::int64_t> memory_limit() const { return options_.memory_limit; }
   std::int64_t constant_bytes() const { return constant_bytes_; }  // as kernels read them
 
@@ -55,7 +56,7 @@ class Executable {
   ir::Program program_;                              // not changed once the constructor has packed its constants
   ExecutableOptions options_;
   std::shared_ptr<WorkerPool> pool_;
-  std::unique_ptr<const ir::HostFunctions> host_functions_;
+  ir::HostFunctions host_functions_ = ir::host_functions();
   std::vector<StageLayout> stage_layouts_;
   std::vector<ir::ShapeInterpreter> interpreters_;
   std::unique_ptr<const InputBinding> input_binding_;

@@ -1,0 +1,15 @@
+// The facade: load a model, compile it, run it.
+//
+//   auto module = anydim::load_model("model.onnx");
+//   auto executable = anydim::compile(std::move(module), {.threads = 2});
+//   anydim::runtime::Context context(executable);            // one a thread
+//   auto outputs = context.run(anydim::arrange_inputs(anydim::inputs_of(executable->program()), {{"x", tensor}}));
+#pragma once
+
+#include "api/compile.h"
+#include "api/inputs.h"
+#include "api/load.h"
+#include "api/options.h"
+#include "api/specialize.h"
+#include "ir/error.h"
+#include "ir/tensor.h"

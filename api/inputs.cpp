@@ -1,0 +1,67 @@
+#include "api/inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ir/bind.h"
+#include "ir/error.h"
+
+namespace anydim {
+
+namespace {
+
+std::string listed(const std::vector<InputInfo>& inputs) {
+  std::vector<std::string> texts;
+  for (const InputInfo& input : inputs) texts.push_back(to_string(input));
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, "; "));
+}
+
+}  // namespace
+
+std::vector<InputInfo> inputs_of(const ir::Program& program) {
+  std::vector<InputInfo> inputs;
+  for (const ir::Program::Input& input : program.inputs) inputs.push_back({input.name, input.dtype, input.dims});
+  return inputs;
+}
+
+std::vector<InputInfo> inputs_of(const ir::Function& function) {
+  std::vector<InputInfo> inputs;
+  for (const ir::ValueId id : function.body.parameters) {
+    const ir::TensorType& type = function.tensor_type(id);
+    inputs.push_back({function.values[id].name, type.dtype, type.dims});
+  }
+  return inputs;
+}
+
+std::string to_string(const InputInfo& input) {
+  std::vector<std::string> dims;
+  for (const ir::Dim& dim : input.dims) dims.push_back(dim.to_string());
+  return fmt::format("{}: {} ({})", input.name, ir::name_of(input.dtype), fmt::join(dims, ", "));
+}
+
+std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted, const NamedTensors& given) {
+  for (const auto& [name, tensor] : given) {
+    if (std::ranges::none_of(wanted, [&](const InputInfo& input) { return input.name == name; })) {
+      throw Error(ErrorKind::Inputs, fmt::format("the model has no input '{}'; its inputs are {}", name, listed(wanted)));
+    }
+  }
+  std::vector<ir::Tensor> arranged;
+  for (const InputInfo& input : wanted) {
+    const auto found = given.find(input.name);
+    if (found == given.end()) throw Error(ErrorKind::Inputs, fmt::format("input '{}' is missing; the model's inputs are {}", input.name, listed(wanted)));
+    ir::Tensor tensor = found->second;
+    if (input.dtype == ir::DType::BF16 && tensor.dtype() == ir::DType::U16) {
+      tensor = ir::Tensor(ir::DType::BF16, tensor.dims(), tensor.bytes(), tensor.owner());
+    }
+    if (tensor.dtype() != input.dtype || tensor.rank() != input.dims.size()) {
+      throw Error(ErrorKind::Inputs, fmt::format("input '{}' does not fit: expected {}, got {}", input.name,
+                                                 to_string(input).substr(input.name.size() + 2), ir::shape_text(tensor.dtype(), tensor.dims())));
+    }
+    arranged.push_back(std::move(tensor));
+  }
+  return arranged;
+}
+
+}  // namespace anydim

@@ -1,0 +1,29 @@
+// Inputs by name.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/program.h"
+#include "ir/tensor.h"
+
+namespace anydim {
+
+using NamedTensors = std::map<std::string, ir::Tensor>;
+
+struct InputInfo {
+  std::string name;
+  ir::DType dtype = ir::DType::F32;
+  std::vector<ir::Dim> dims;
+};
+std::vector<InputInfo> inputs_of(const ir::Program& program);
+std::vector<InputInfo> inputs_of(const ir::Function& function);
+std::string to_string(const InputInfo& input);  // "input_ids: i64 (batch, sequence)"
+
+// In the order of `wanted`. bf16 inputs may come as their 16-bit patterns in u16. Throws Error{Inputs} for a name that the model lacks, an input
+// that is missing, another dtype or rank; extents are checked where symbols are bound.
+std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted, const NamedTensors& given);
+
+}  // namespace anydim

@@ -1,0 +1,79 @@
+#include "api/options.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <thread>
+
+#include "ir/error.h"
+
+namespace anydim {
+
+namespace {
+
+constexpr Policy policies[] = {Policy::Symbolic, Policy::Bucketed, Policy::Exact, Policy::Library};
+
+}  // namespace
+
+DimRange parse_dim_range(std::string_view text) {
+  const auto wrong = [&] {
+    return Error(ErrorKind::CommandLine,
+                 fmt::format("--dim {} is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512", text));
+  };
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) throw wrong();
+  DimRange range{.symbol = std::string(text.substr(0, equals))};
+  std::string_view rest = text.substr(equals + 1);
+  std::vector<std::int64_t> numbers;
+  while (numbers.size() < 3) {
+    std::int64_t number = 0;
+    const auto [end, fault] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (fault != std::errc{}) throw wrong();
+    numbers.push_back(number);
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    if (rest.empty()) break;
+    if (rest.front() != ':' || numbers.size() == 3) throw wrong();
+    rest.remove_prefix(1);
+  }
+  if (numbers.size() < 2) throw wrong();
+  range.low = numbers[0];
+  range.high = numbers[1];
+  if (numbers.size() == 3) range.multiple = numbers[2];
+  if (range.low < 0 || range.high < range.low || range.multiple < 1) throw wrong();
+  return range;
+}
+
+std::string_view name_of(Policy policy) {
+  switch (policy) {
+    case Policy::Symbolic:
+      return "symbolic";
+    case Policy::Bucketed:
+      return "bucketed";
+    case Policy::Exact:
+      return "exact";
+    case Policy::Library:
+      return "library";
+  }
+  internal_error("a policy is one of the enumerators");
+}
+
+std::pair<std::string, Policy> parse_policy(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::string region(equals == std::string_view::npos ? "" : text.substr(0, equals));
+  const std::string_view name = equals == std::string_view::npos ? text : text.substr(equals + 1);
+  for (const Policy policy : policies) {
+    if (name == name_of(policy)) return {region, policy};
+  }
+  throw Error(ErrorKind::CommandLine, fmt::format("--policy {} is not [REGION=]symbolic|bucketed|exact|library", text));
+}
+
+int available_threads() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+}  // namespace anydim

@@ -1,0 +1,47 @@
+// What a caller may ask of compile().
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/kernel_cache.h"
+
+namespace anydim {
+
+// NAME=LOW:HIGH[:MULTIPLE] narrows the range of a symbol of the entry function.
+struct DimRange {
+  std::string symbol;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  std::int64_t multiple = 1;
+};
+DimRange parse_dim_range(std::string_view text);  // throws Error{CommandLine}
+
+// What serves a shape that isn't known when the program is compiled (design.md section 4).
+enum class Policy { Symbolic, Bucketed, Exact, Library };
+std::string_view name_of(Policy policy);
+// "bucketed" for every region, "matmul_3=symbolic" for one; throws Error{CommandLine}.
+std::pair<std::string, Policy> parse_policy(std::string_view text);
+
+struct CompileOptions {
+  std::vector<DimRange> dims;
+  std::vector<std::string> outputs;                          // names; empty: all that the model has
+  std::vector<std::pair<std::string, Policy>> policies;      // region (empty: all) and policy; later ones win
+  int threads = 0;                                           // 0: as many as this process may run at once
+  std::optional<std::string> cpu_level;                      // "x86-64", "avx2", "avx512"; absent: the best there is
+  std::optional<std::filesystem::path> cache_folder;         // absent: runtime::default_cache_folder()
+  bool keep_kernels = true;                                  // false: no cache on disk
+  std::optional<std::int64_t> memory_limit;                  // bytes of one call
+  bool background = true;                                    // the rest of the tables is compiled beside the calls
+  std::vector<std::string> skipped_passes;
+  runtime::Warning warn;
+};
+
+int available_threads();  // processors that this process may use
+
+}  // namespace anydim

@@ -1,0 +1,170 @@
+#include "api/specialize.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "ir/error.h"
+
+namespace anydim {
+
+namespace {
+
+ir::Function& entry_of(ir::Module& module) {
+  internal_check(!module.functions.empty(), "a module has an entry function");
+  return module.functions[0];
+}
+
+// Symbols that a caller decides: those of the parameters' types.
+std::vector<std::string> parameter_symbols(const ir::Function& function) {
+  std::set<ir::DimLeaf> leaves;
+  for (const ir::ValueId id : function.body.parameters) {
+    for (const ir::Dim& dim : function.values[id].type.tensor.dims) dim.collect_leaves(leaves);
+  }
+  std::vector<std::string> names;
+  for (const ir::DimLeaf& leaf : leaves) {
+    if (leaf.is_symbol()) names.push_back(leaf.symbol);
+  }
+  return names;
+}
+
+std::string quoted(const std::vector<std::string>& names) { return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")); }
+
+void for_each_binding(ir::Block& block, const std::function<void(ir::Binding&)>& action) {
+  for (ir::Binding& binding : block.bindings) {
+    action(binding);
+    for (ir::Block& inner : binding.blocks) for_each_binding(inner, action);
+  }
+}
+
+void substitute(ir::Type& type, const std::map<std::string, ir::Dim>& values) {
+  for (ir::Dim& dim : type.tensor.dims) dim = dim.substitute(values);
+  for (ir::Type& element : type.elements) substitute(element, values);
+  for (ir::Type& result : type.results) substitute(result, values);
+}
+
+void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t position, const ir::Dim& dim, std::map<std::string, ir::Dim>& values) {
+  const std::int64_t extent = *shape.dims[position];
+  const auto contradiction = [&](const std::string& why) {
+    return Error(ErrorKind::Inputs, fmt::format("--shape: dimension {} of input '{}' cannot be {}: {}", position, shape.input, extent, why));
+  };
+  if (dim.is_constant()) {
+    if (!dim.is_constant(extent)) throw contradiction(fmt::format("the model demands {}", dim.to_string()));
+    return;
+  }
+  if (dim.kind() != ir::Dim::Kind::Symbol) throw contradiction(fmt::format("the model computes it as {}; fix its symbols instead", dim.to_string()));
+  const std::string& symbol = dim.leaf().symbol;
+  const ir::SymbolInfo* known = function.symbols.find(symbol);
+  const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
+  if (extent < info.low || extent > info.high || extent % info.multiple != 0) {
+    const std::string multiple = info.multiple > 1 ? fmt::format(" and a multiple of {}", info.multiple) : "";
+    throw contradiction(fmt::format("'{}' is in [{}, {}]{}", symbol, info.low, info.high, multiple));
+  }
+  const auto [found, first] = values.emplace(symbol, ir::Dim(extent));
+  if (!first && !found->second.is_constant(extent)) {
+    throw contradiction(fmt::format("'{}' is {} in another place", symbol, found->second.to_string()));
+  }
+}
+
+}  // namespace
+
+InputShape parse_input_shape(std::string_view text) {
+  const auto wrong = [&] {
+    return Error(ErrorKind::CommandLine, fmt::format("--shape {} is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': as the model has it)", text));
+  };
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) throw wrong();
+  InputShape shape{std::string(text.substr(0, equals)), {}};
+  std::string_view rest = text.substr(equals + 1);
+  while (!rest.empty()) {
+    if (rest.front() == '?') {
+      shape.dims.emplace_back();
+      rest.remove_prefix(1);
+    } else {
+      std::int64_t extent = 0;
+      const auto [end, fault] = std::from_chars(rest.data(), rest.data() + rest.size(), extent);
+      if (fault != std::errc{} || extent < 0) throw wrong();
+      shape.dims.emplace_back(extent);
+      rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    }
+    if (rest.empty()) break;
+    if (rest.front() != 'x' || rest.size() == 1) throw wrong();
+    rest.remove_prefix(1);
+  }
+  return shape;
+}
+
+void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges) {
+  ir::Function& function = entry_of(module);
+  const std::vector<std::string> symbols = parameter_symbols(function);
+  for (const DimRange& range : ranges) {
+    if (std::ranges::find(symbols, range.symbol) == symbols.end()) {
+      throw Error(ErrorKind::CommandLine, fmt::format("--dim: the model's inputs have no dimension '{}'; they have {}", range.symbol, quoted(symbols)));
+    }
+    const ir::SymbolInfo* known = function.symbols.find(range.symbol);
+    ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
+    const std::int64_t low = std::max(info.low, range.low), high = std::min(info.high, range.high);
+    if (low > high) {
+      throw Error(ErrorKind::CommandLine, fmt::format("--dim: '{}' cannot be in [{}, {}]: the model has it in [{}, {}]", range.symbol, range.low,
+                                                      range.high, info.low, info.high));
+    }
+    if (low != info.low || high != info.high) info.reason = fmt::format("--dim {}={}:{}", range.symbol, range.low, range.high);
+    info.low = low;
+    info.high = high;
+    info.multiple = std::lcm(info.multiple, range.multiple);
+    function.symbols.declare(range.symbol, info);
+  }
+}
+
+void keep_outputs(ir::Module& module, const std::vector<std::string>& outputs) {
+  if (outputs.empty()) return;
+  ir::Function& function = entry_of(module);
+  std::vector<ir::ValueId> results;
+  for (const std::string& name : outputs) {
+    const auto found = std::ranges::find(function.result_names, name);
+    if (found == function.result_names.end()) {
+      throw Error(ErrorKind::CommandLine, fmt::format("--outputs: the model has no output '{}'; it has {}", name, quoted(function.result_names)));
+    }
+    if (std::ranges::count(outputs, name) > 1) throw Error(ErrorKind::CommandLine, fmt::format("--outputs names '{}' twice", name));
+    results.push_back(function.body.results[static_cast<std::size_t>(found - function.result_names.begin())]);
+  }
+  function.body.results = std::move(results);
+  function.result_names = outputs;
+}
+
+void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
+  ir::Function& function = entry_of(module);
+  std::map<std::string, ir::Dim> values;
+  for (const InputShape& shape : shapes) {
+    std::vector<std::string> names;
+    const ir::Value* parameter = nullptr;
+    for (const ir::ValueId id : function.body.parameters) {
+      names.push_back(function.values[id].name);
+      if (names.back() == shape.input) parameter = &function.values[id];
+    }
+    if (parameter == nullptr) {
+      throw Error(ErrorKind::CommandLine, fmt::format("--shape: the model has no input '{}'; its inputs are {}", shape.input, quoted(names)));
+    }
+    const std::vector<ir::Dim>& dims = parameter->type.tensor.dims;
+    if (dims.size() != shape.dims.size()) {
+      throw Error(ErrorKind::CommandLine, fmt::format("--shape: input '{}' has rank {}, but {} extents are given", shape.input, dims.size(), shape.dims.size()));
+    }
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (shape.dims[i]) fix_dim(function, shape, i, dims[i], values);
+    }
+  }
+  if (values.empty()) return;
+  for (ir::Value& value : function.values) substitute(value.type, values);
+  for_each_binding(function.body, [&](ir::Binding& binding) {
+    for (ir::Dim& dim : binding.dims) dim = dim.substitute(values);
+  });
+  for (const auto& [symbol, value] : values) function.symbols.remove(symbol);
+}
+
+}  // namespace anydim

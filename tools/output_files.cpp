@@ -1,0 +1,98 @@
+#include "tools/output_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cctype>
+#include <map>
+#include <span>
+#include <system_error>
+
+#include "tools/npy.h"
+
+namespace anydim::tools {
+
+namespace {
+
+Error cannot_write(const std::filesystem::path& path, int reason) {
+  return Error(ErrorKind::Write, fmt::format("{}: cannot be written ({})", path.string(), std::generic_category().message(reason)));
+}
+
+bool write_all(int file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// Removes what was begun unless told that all went well.
+struct TemporaryFiles {
+  std::vector<std::filesystem::path> paths;
+  bool kept = false;
+  ~TemporaryFiles() {
+    if (kept) return;
+    for (const auto& path : paths) unlink(path.c_str());
+  }
+};
+
+void write_file(const std::filesystem::path& path, const ir::Tensor& tensor) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) throw cannot_write(path, errno);
+  const std::string header = npy_header(tensor);
+  bool written = write_all(file, std::as_bytes(std::span(header))) && write_all(file, tensor.bytes());
+  int reason = written ? 0 : errno;
+  if (close(file) != 0 && written) {
+    written = false;
+    reason = errno;
+  }
+  if (!written) throw cannot_write(path, reason);
+}
+
+}  // namespace
+
+std::string output_file_name(const std::string& output) {
+  std::string name = output;
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    if (!plain) c = '_';
+  }
+  return name + ".npy";
+}
+
+void check_output_names(const std::vector<std::string>& outputs) {
+  std::map<std::string, std::string> taken;
+  for (const std::string& output : outputs) {
+    const auto [found, first] = taken.emplace(output_file_name(output), output);
+    if (!first) {
+      throw Error(ErrorKind::CommandLine, fmt::format("outputs '{}' and '{}' would both be written to {}; choose one of them with --outputs",
+                                                      found->second, output, found->first));
+    }
+  }
+}
+
+std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& folder, const std::vector<std::string>& names,
+                                                 const std::vector<ir::Tensor>& tensors) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw cannot_write(folder, error.value());
+  TemporaryFiles temporary;
+  std::vector<std::filesystem::path> paths;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    paths.push_back(folder / output_file_name(names[i]));
+    temporary.paths.push_back(folder / fmt::format(".{}.{}.partial", output_file_name(names[i]), getpid()));
+    write_file(temporary.paths.back(), tensors[i]);
+  }
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::filesystem::rename(temporary.paths[i], paths[i], error);
+    if (error) throw cannot_write(paths[i], error.value());
+  }
+  temporary.kept = true;
+  return paths;
+}
+
+}  // namespace anydim::tools
