@@ -50,14 +50,16 @@ std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted, con
   std::vector<ir::Tensor> arranged;
   for (const InputInfo& input : wanted) {
     const auto found = given.find(input.name);
-    if (found == given.end()) throw Error(ErrorKind::Inputs, fmt::format("input '{}' is missing; the model's inputs are {}", input.name, listed(wanted)));
+    if (found == given.end())
+      throw Error(ErrorKind::Inputs, fmt::format("input '{}' is missing; the model's inputs are {}", input.name, listed(wanted)));
     ir::Tensor tensor = found->second;
     if (input.dtype == ir::DType::BF16 && tensor.dtype() == ir::DType::U16) {
       tensor = ir::Tensor(ir::DType::BF16, tensor.dims(), tensor.bytes(), tensor.owner());
     }
     if (tensor.dtype() != input.dtype || tensor.rank() != input.dims.size()) {
-      throw Error(ErrorKind::Inputs, fmt::format("input '{}' does not fit: expected {}, got {}", input.name,
-                                                 to_string(input).substr(input.name.size() + 2), ir::shape_text(tensor.dtype(), tensor.dims())));
+      throw Error(ErrorKind::Inputs,
+                  fmt::format("input '{}' does not fit: expected {}, got {}", input.name, to_string(input).substr(input.name.size() + 2),
+                              ir::shape_text(tensor.dtype(), tensor.dims())));
     }
     arranged.push_back(std::move(tensor));
   }

@@ -34,9 +34,9 @@ bool begins_like_text(const std::filesystem::path& file) {
   const auto count = stream.gcount();
   // Every ONNX model begins with a small tag byte and soon has a zero or a control character; the text form has neither.
   return count > 0 && std::none_of(start, start + count, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 32 && c != '\n' && c != '\t' && c != '\r';
-  });
+           const auto byte = static_cast<unsigned char>(c);
+           return byte < 32 && c != '\n' && c != '\t' && c != '\r';
+         });
 }
 
 bool is_text_form(const std::filesystem::path& file) {
@@ -49,7 +49,8 @@ void require_readable(const std::filesystem::path& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file.string()));
-  if (!std::filesystem::is_regular_file(status)) throw Error(ErrorKind::Malformed, fmt::format("{}: this is no regular file", file.string()));
+  if (!std::filesystem::is_regular_file(status))
+    throw Error(ErrorKind::Malformed, fmt::format("{}: this is no regular file", file.string()));
   errno = 0;
   if (!std::ifstream(file, std::ios::binary)) {
     throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be opened ({})", file.string(), std::generic_category().message(errno)));
@@ -58,8 +59,8 @@ void require_readable(const std::filesystem::path& file) {
 
 ir::Module load_text(const std::filesystem::path& file) {
   if (std::filesystem::file_size(file) > largest_text) {
-    throw Error(ErrorKind::Malformed, fmt::format("{}: a text of more than {} bytes is no module; large constants belong in files", file.string(),
-                                                  largest_text));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{}: a text of more than {} bytes is no module; large constants belong in files", file.string(), largest_text));
   }
   std::ifstream stream(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -67,8 +68,8 @@ ir::Module load_text(const std::filesystem::path& file) {
   options.source_name = file.filename().string();
 #ifdef ANYDIM_ONNX
   const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-  options.files = [data = std::make_shared<frontends::ExternalData>(folder)](const std::string& name, std::int64_t offset, std::int64_t length,
-                                                                           ir::DType dtype, std::vector<std::int64_t> dims) {
+  options.files = [data = std::make_shared<frontends::ExternalData>(folder)](
+                      const std::string& name, std::int64_t offset, std::int64_t length, ir::DType dtype, std::vector<std::int64_t> dims) {
     return data->load(name, dtype, std::move(dims), {name, offset, length});
   };
 #endif

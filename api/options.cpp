@@ -19,8 +19,9 @@ constexpr Policy policies[] = {Policy::Symbolic, Policy::Bucketed, Policy::Exact
 
 DimRange parse_dim_range(std::string_view text) {
   const auto wrong = [&] {
-    return Error(ErrorKind::CommandLine,
-                 fmt::format("--dim {} is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512", text));
+    return Error(
+        ErrorKind::CommandLine,
+        fmt::format("--dim {} is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512", text));
   };
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) throw wrong();
@@ -47,14 +48,10 @@ DimRange parse_dim_range(std::string_view text) {
 
 std::string_view name_of(Policy policy) {
   switch (policy) {
-    case Policy::Symbolic:
-      return "symbolic";
-    case Policy::Bucketed:
-      return "bucketed";
-    case Policy::Exact:
-      return "exact";
-    case Policy::Library:
-      return "library";
+    case Policy::Symbolic: return "symbolic";
+    case Policy::Bucketed: return "bucketed";
+    case Policy::Exact: return "exact";
+    case Policy::Library: return "library";
   }
   internal_error("a policy is one of the enumerators");
 }

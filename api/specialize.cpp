@@ -49,16 +49,19 @@ void substitute(ir::Type& type, const std::map<std::string, ir::Dim>& values) {
   for (ir::Type& result : type.results) substitute(result, values);
 }
 
-void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t position, const ir::Dim& dim, std::map<std::string, ir::Dim>& values) {
+void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t position, const ir::Dim& dim,
+             std::map<std::string, ir::Dim>& values) {
   const std::int64_t extent = *shape.dims[position];
   const auto contradiction = [&](const std::string& why) {
-    return Error(ErrorKind::Inputs, fmt::format("--shape: dimension {} of input '{}' cannot be {}: {}", position, shape.input, extent, why));
+    return Error(ErrorKind::Inputs,
+                 fmt::format("--shape: dimension {} of input '{}' cannot be {}: {}", position, shape.input, extent, why));
   };
   if (dim.is_constant()) {
     if (!dim.is_constant(extent)) throw contradiction(fmt::format("the model demands {}", dim.to_string()));
     return;
   }
-  if (dim.kind() != ir::Dim::Kind::Symbol) throw contradiction(fmt::format("the model computes it as {}; fix its symbols instead", dim.to_string()));
+  if (dim.kind() != ir::Dim::Kind::Symbol)
+    throw contradiction(fmt::format("the model computes it as {}; fix its symbols instead", dim.to_string()));
   const std::string& symbol = dim.leaf().symbol;
   const ir::SymbolInfo* known = function.symbols.find(symbol);
   const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
@@ -76,7 +79,8 @@ void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t 
 
 InputShape parse_input_shape(std::string_view text) {
   const auto wrong = [&] {
-    return Error(ErrorKind::CommandLine, fmt::format("--shape {} is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': as the model has it)", text));
+    return Error(ErrorKind::CommandLine,
+                 fmt::format("--shape {} is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': as the model has it)", text));
   };
   const std::size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) throw wrong();
@@ -105,14 +109,15 @@ void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges) {
   const std::vector<std::string> symbols = parameter_symbols(function);
   for (const DimRange& range : ranges) {
     if (std::ranges::find(symbols, range.symbol) == symbols.end()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--dim: the model's inputs have no dimension '{}'; they have {}", range.symbol, quoted(symbols)));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("--dim: the model's inputs have no dimension '{}'; they have {}", range.symbol, quoted(symbols)));
     }
     const ir::SymbolInfo* known = function.symbols.find(range.symbol);
     ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
     const std::int64_t low = std::max(info.low, range.low), high = std::min(info.high, range.high);
     if (low > high) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--dim: '{}' cannot be in [{}, {}]: the model has it in [{}, {}]", range.symbol, range.low,
-                                                      range.high, info.low, info.high));
+      throw Error(ErrorKind::CommandLine, fmt::format("--dim: '{}' cannot be in [{}, {}]: the model has it in [{}, {}]", range.symbol,
+                                                      range.low, range.high, info.low, info.high));
     }
     if (low != info.low || high != info.high) info.reason = fmt::format("--dim {}={}:{}", range.symbol, range.low, range.high);
     info.low = low;
@@ -129,7 +134,8 @@ void keep_outputs(ir::Module& module, const std::vector<std::string>& outputs) {
   for (const std::string& name : outputs) {
     const auto found = std::ranges::find(function.result_names, name);
     if (found == function.result_names.end()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--outputs: the model has no output '{}'; it has {}", name, quoted(function.result_names)));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("--outputs: the model has no output '{}'; it has {}", name, quoted(function.result_names)));
     }
     if (std::ranges::count(outputs, name) > 1) throw Error(ErrorKind::CommandLine, fmt::format("--outputs names '{}' twice", name));
     results.push_back(function.body.results[static_cast<std::size_t>(found - function.result_names.begin())]);
@@ -149,11 +155,13 @@ void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
       if (names.back() == shape.input) parameter = &function.values[id];
     }
     if (parameter == nullptr) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--shape: the model has no input '{}'; its inputs are {}", shape.input, quoted(names)));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("--shape: the model has no input '{}'; its inputs are {}", shape.input, quoted(names)));
     }
     const std::vector<ir::Dim>& dims = parameter->type.tensor.dims;
     if (dims.size() != shape.dims.size()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--shape: input '{}' has rank {}, but {} extents are given", shape.input, dims.size(), shape.dims.size()));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("--shape: input '{}' has rank {}, but {} extents are given", shape.input, dims.size(), shape.dims.size()));
     }
     for (std::size_t i = 0; i < dims.size(); ++i) {
       if (shape.dims[i]) fix_dim(function, shape, i, dims[i], values);

@@ -23,8 +23,9 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 }  // namespace
 
 Context::Context(std::shared_ptr<const Executable> executable)
-    : executable_(std::move(executable)), program_(executable_->program()), slots_(index_of(program_.slots)), addresses_(program_.buffers.size()),
-      segments_(program_.stages.size()), output_blocks_(program_.outputs.size()), outputs_(program_.outputs.size()) {
+    : executable_(std::move(executable)), program_(executable_->program()), slots_(index_of(program_.slots)),
+      addresses_(program_.buffers.size()), segments_(program_.stages.size()), output_blocks_(program_.outputs.size()),
+      outputs_(program_.outputs.size()) {
   for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
     const ir::Program::Buffer& buffer = program_.buffers[b];
     if (buffer.place != Place::Constant) continue;
@@ -141,8 +142,10 @@ void Context::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
   const std::int64_t total = memory_.arena + memory_.scratch + memory_.outputs;
   const auto limit = executable_->memory_limit();
   if (limit && total > *limit) {
-    throw Error(ErrorKind::Resource, fmt::format("this call needs at least {} bytes for activations, scratch and outputs, over the memory limit of {} "
-                                                 "bytes; give smaller inputs or raise --memory-limit", total, *limit));
+    throw Error(ErrorKind::Resource,
+                fmt::format("this call needs at least {} bytes for activations, scratch and outputs, over the memory limit of {} "
+                            "bytes; give smaller inputs or raise --memory-limit",
+                            total, *limit));
   }
 }
 
@@ -212,7 +215,8 @@ void Context::report(const ir::Program::Launch& launch, const ir::KernelError& e
     internal_check(found != symbols.end(), "a check's extent is over its region's symbols");
     return extents_[static_cast<std::size_t>(found - symbols.begin())];
   });
-  throw Error(ErrorKind::Inputs, fmt::format("{}: {} is outside [{}, {})", kernel.checks[index_of(error.check)], error.value, -extent, extent));
+  throw Error(ErrorKind::Inputs,
+              fmt::format("{}: {} is outside [{}, {})", kernel.checks[index_of(error.check)], error.value, -extent, extent));
 }
 
 // ---- Fetches and outputs ----
@@ -256,8 +260,7 @@ ir::Tensor Context::output_tensor(std::size_t index) {
       const ir::Tensor& input = (*inputs_)[index_of(buffer.index)];
       return shared(input.bytes().data(), input.owner());
     }
-    case Place::Arena:
-      break;
+    case Place::Arena: break;
   }
   ir::Tensor copy(output.dtype, dims);
   const std::span<std::byte> target = copy.mutable_bytes();

@@ -19,13 +19,13 @@ namespace anydim::runtime {
 
 // What one launch did; kept only where asked for.
 struct LaunchRecord {
-  std::int32_t kernel = 0;              // in Program::kernels
-  std::int32_t met = 0;                 // entry of its table that the keys belong to
-  std::int32_t used = 0;                // entry whose kernel ran: `met`, or the general one while `met` isn't there
+  std::int32_t kernel = 0;  // in Program::kernels
+  std::int32_t met = 0;     // entry of its table that the keys belong to
+  std::int32_t used = 0;    // entry whose kernel ran: `met`, or the general one while `met` isn't there
   KernelOrigin origin = KernelOrigin::Compiled;
-  std::vector<std::int64_t> extents;    // of the region's symbols
-  std::vector<std::int64_t> keys;       // what dispatch looked at
-  std::int64_t tasks = 0;               // 0: nothing to do, not launched
+  std::vector<std::int64_t> extents;  // of the region's symbols
+  std::vector<std::int64_t> keys;     // what dispatch looked at
+  std::int64_t tasks = 0;             // 0: nothing to do, not launched
   double seconds = 0;
   const std::string* source = nullptr;  // nodes it came from; lives as long as the executable
 };
@@ -78,14 +78,14 @@ class Context {
   std::uint64_t tables_version_ = 0;
 
   std::vector<std::int64_t> slots_;
-  std::vector<std::int64_t> leaves_, extents_, keys_;   // of the instruction at work
-  std::vector<void*> addresses_;                         // of Program::buffers
-  std::vector<void*> arguments_;                         // of the launch at work
-  const std::vector<ir::Tensor>* inputs_ = nullptr;      // of the call at work
-  std::vector<GrowingMemory> segments_;                  // of the arena, by stage
+  std::vector<std::int64_t> leaves_, extents_, keys_;  // of the instruction at work
+  std::vector<void*> addresses_;                       // of Program::buffers
+  std::vector<void*> arguments_;                       // of the launch at work
+  const std::vector<ir::Tensor>* inputs_ = nullptr;    // of the call at work
+  std::vector<GrowingMemory> segments_;                // of the arena, by stage
   GrowingMemory scratch_;
   BlockPool output_blocks_;
-  std::vector<std::shared_ptr<std::byte>> outputs_;      // of the call at work, where allocated here
+  std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here
   CallMemory memory_;
   bool recording_ = false;
   std::vector<LaunchRecord> records_;

@@ -21,12 +21,8 @@ void ByteWriter::dim(const ir::Dim& dim) {
   using Kind = ir::Dim::Kind;
   number(static_cast<std::uint8_t>(dim.kind()));
   switch (dim.kind()) {
-    case Kind::Constant:
-      number(*dim.constant());
-      return;
-    case Kind::Symbol:
-      text(dim.leaf().symbol);
-      return;
+    case Kind::Constant: number(*dim.constant()); return;
+    case Kind::Symbol: text(dim.leaf().symbol); return;
     case Kind::Value:
       number(dim.leaf().value);
       number(dim.leaf().element);
@@ -40,9 +36,7 @@ void ByteWriter::dim(const ir::Dim& dim) {
         for (const ir::Dim& factor : term.factors) this->dim(factor);
       }
       return;
-    case Kind::Select:
-      number(static_cast<std::uint8_t>(dim.comparison()));
-      [[fallthrough]];
+    case Kind::Select: number(static_cast<std::uint8_t>(dim.comparison())); [[fallthrough]];
     case Kind::FloorDiv:
     case Kind::Mod:
     case Kind::Min:
@@ -72,8 +66,7 @@ ir::Dim ByteReader::dim(int depth) {
   const auto kind = number<std::uint8_t>();
   if (kind > static_cast<std::uint8_t>(Kind::Broadcast)) malformed();
   switch (static_cast<Kind>(kind)) {
-    case Kind::Constant:
-      return number<std::int64_t>();
+    case Kind::Constant: return number<std::int64_t>();
     case Kind::Symbol: {
       std::string name = text();
       if (name.empty()) malformed();
@@ -99,41 +92,30 @@ ir::Dim ByteReader::dim(int depth) {
     case Kind::Mod:
     case Kind::Min:
     case Kind::Max:
-    case Kind::Broadcast:
-      break;
+    case Kind::Broadcast: break;
   }
   const bool select = static_cast<Kind>(kind) == Kind::Select;
   const std::uint8_t comparison = select ? number<std::uint8_t>() : 0;
   const auto count = number<std::uint32_t>();
   const bool folds = static_cast<Kind>(kind) == Kind::Min || static_cast<Kind>(kind) == Kind::Max;
-  if (comparison > static_cast<std::uint8_t>(ir::Comparison::LessEqual) || (select ? count != 4 : folds ? count < 2 : count != 2)) malformed();
+  if (comparison > static_cast<std::uint8_t>(ir::Comparison::LessEqual) || (select ? count != 4 : folds ? count < 2 : count != 2))
+    malformed();
   std::vector<ir::Dim> operands;
   for (std::uint32_t i = 0; i < count; ++i) operands.push_back(dim(depth + 1));
   if (select) return ir::select(static_cast<ir::Comparison>(comparison), operands[0], operands[1], operands[2], operands[3]);
   ir::Dim result = operands[0];
   for (std::uint32_t i = 1; i < count; ++i) {
     switch (static_cast<Kind>(kind)) {
-      case Kind::FloorDiv:
-        result = ir::floor_div(result, operands[i]);
-        break;
-      case Kind::Mod:
-        result = ir::mod(result, operands[i]);
-        break;
-      case Kind::Min:
-        result = ir::min(result, operands[i]);
-        break;
-      case Kind::Max:
-        result = ir::max(result, operands[i]);
-        break;
-      case Kind::Broadcast:
-        result = ir::broadcast(result, operands[i]);
-        break;
+      case Kind::FloorDiv: result = ir::floor_div(result, operands[i]); break;
+      case Kind::Mod: result = ir::mod(result, operands[i]); break;
+      case Kind::Min: result = ir::min(result, operands[i]); break;
+      case Kind::Max: result = ir::max(result, operands[i]); break;
+      case Kind::Broadcast: result = ir::broadcast(result, operands[i]); break;
       case Kind::Constant:
       case Kind::Symbol:
       case Kind::Value:
       case Kind::Sum:
-      case Kind::Select:
-        malformed();
+      case Kind::Select: malformed();
     }
   }
   return result;

@@ -53,7 +53,8 @@ void Executable::pack_constants(const ir::Backend& backend) {
     }
   });
   if (first_failure) std::rethrow_exception(first_failure);
-  for (const ir::Program::Constant& constant : program_.constants) constant_bytes_ += static_cast<std::int64_t>(constant.tensor.bytes().size());
+  for (const ir::Program::Constant& constant : program_.constants)
+    constant_bytes_ += static_cast<std::int64_t>(constant.tensor.bytes().size());
 }
 
 void Executable::lay_out_stages() {

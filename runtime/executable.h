@@ -19,9 +19,9 @@
 namespace anydim::runtime {
 
 struct ExecutableOptions {
-  std::shared_ptr<const KernelCache> cache{};        // null: kernels are not kept
-  std::optional<std::int64_t> memory_limit{};         // bytes of one call's activations, scratch and outputs
-  bool background = true;                            // compile the rest of the tables on a thread of its own
+  std::shared_ptr<const KernelCache> cache{};  // null: kernels are not kept
+  std::optional<std::int64_t> memory_limit{};  // bytes of one call's activations, scratch and outputs
+  bool background = true;                      // compile the rest of the tables on a thread of its own
   Warning warn{};
 };
 
@@ -53,7 +53,7 @@ class Executable {
   void pack_constants(const ir::Backend& backend);
   void lay_out_stages();
 
-  ir::Program program_;                              // not changed once the constructor has packed its constants
+  ir::Program program_;  // not changed once the constructor has packed its constants
   ExecutableOptions options_;
   std::shared_ptr<WorkerPool> pool_;
   ir::HostFunctions host_functions_ = ir::host_functions();

@@ -35,7 +35,7 @@ class InputBinding {
   void bind_slowly(std::span<const ir::Tensor> inputs, std::span<std::int64_t> slots) const;
 
   const ir::Program& program_;
-  ir::Function function_;       // parameters only, for ir::bind_symbols
+  ir::Function function_;  // parameters only, for ir::bind_symbols
   std::vector<Step> steps_;
   std::vector<Leaf> leaves_;
   std::size_t values_ = 0;

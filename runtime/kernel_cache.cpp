@@ -49,7 +49,7 @@ std::vector<CacheEntry> list(int folder) {
   while (const dirent* found = readdir(stream)) {
     const std::string name = found->d_name;
     const bool partial = name.ends_with(temporary_suffix);
-    struct stat status {};
+    struct stat status{};
     if ((!partial && !name.ends_with(kernel_suffix)) || fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (S_ISREG(status.st_mode)) entries.push_back({name, status.st_size, status.st_mtime, partial});
   }
@@ -87,11 +87,13 @@ void KernelCache::open_folder() {
   }
   std::error_code error;
   if (folder_.has_parent_path()) std::filesystem::create_directories(folder_.parent_path(), error);
-  const auto unusable = [&](const std::string& why) { fault_ = fmt::format("cache folder {} {}, so kernels are not kept", folder_.string(), why); };
+  const auto unusable = [&](const std::string& why) {
+    fault_ = fmt::format("cache folder {} {}, so kernels are not kept", folder_.string(), why);
+  };
   if (mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST) return unusable(fmt::format("cannot be made ({})", reason(errno)));
   FileDescriptor opened(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!opened) return unusable(fmt::format("cannot be opened ({})", reason(errno)));
-  struct stat status {};
+  struct stat status{};
   if (fstat(opened.number(), &status) != 0) return unusable(fmt::format("cannot be examined ({})", reason(errno)));
   if (status.st_uid != geteuid()) return unusable("belongs to another user");
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return unusable("can be written by other users (its mode should be 0700)");
@@ -119,7 +121,7 @@ std::optional<ir::CompiledKernel> KernelCache::load(const KernelKey& key) const 
     if (errno == ENOENT) return std::nullopt;
     return damaged(fmt::format("it cannot be opened ({})", reason(errno)));
   }
-  struct stat status {};
+  struct stat status{};
   if (fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) return damaged("it is no regular file");
   if (others_may_write(status)) return damaged("it belongs to another user or others may write it");
   if (status.st_size > largest_kernel_file) return damaged("it is too large");

@@ -69,8 +69,8 @@ std::string to_string(const KernelKey& key) {
   return text;
 }
 
-KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket, std::string_view schedule, std::string_view target,
-                     std::string_view generator) {
+KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket, std::string_view schedule,
+                     std::string_view target, std::string_view generator) {
   ByteWriter writer;
   for (const std::string_view part : {kind, identity, bucket, schedule, target, generator}) writer.text(part);
   return {canonical(XXH3_128bits(writer.bytes().data(), writer.bytes().size()))};

@@ -25,8 +25,8 @@ struct KernelKey {
 std::string to_string(const KernelKey& key);  // 32 hexadecimal digits
 
 // `kind` tells kernels from shape programs; `identity` is the region's, or the printed shape program.
-KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket, std::string_view schedule, std::string_view target,
-                     std::string_view generator);
+KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket, std::string_view schedule,
+                     std::string_view target, std::string_view generator);
 
 std::vector<std::byte> encode_kernel(const KernelKey& key, const ir::CompiledKernel& kernel);
 

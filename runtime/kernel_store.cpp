@@ -25,10 +25,12 @@ std::string printed(const ir::ShapeProgram& program) {
   text += fmt::format(" {}\n", positions.size());
   for (const ir::Dim& dim : program.expressions) {
     text += dim.substitute([&](const ir::DimLeaf& leaf) -> std::optional<ir::Dim> {
-      const auto found = positions.find(leaf);
-      if (found == positions.end()) return std::nullopt;
-      return ir::Dim::symbol(fmt::format("leaf{}", found->second));
-    }).to_string() + "\n";
+                 const auto found = positions.find(leaf);
+                 if (found == positions.end()) return std::nullopt;
+                 return ir::Dim::symbol(fmt::format("leaf{}", found->second));
+               })
+                .to_string() +
+            "\n";
   }
   return text;
 }
@@ -169,7 +171,8 @@ std::optional<KernelStore::Item> KernelStore::next_pending() {
   const auto demand = [&](const Item& item) {
     return item.kernel < 0 ? 0 : wanted_[first_entry_[static_cast<std::size_t>(item.kernel)] + static_cast<std::size_t>(item.entry)].load();
   };
-  const auto chosen = std::max_element(pending_.begin(), pending_.end(), [&](const Item& a, const Item& b) { return demand(a) < demand(b); });
+  const auto chosen =
+      std::max_element(pending_.begin(), pending_.end(), [&](const Item& a, const Item& b) { return demand(a) < demand(b); });
   const Item item = *chosen;
   pending_.erase(chosen);
   in_flight_ = true;

@@ -46,10 +46,10 @@ struct KernelTables {
 };
 
 struct KernelProgress {
-  std::int64_t entries = 0;     // kernels that the tables name
+  std::int64_t entries = 0;  // kernels that the tables name
   std::int64_t from_cache = 0;
   std::int64_t compiled = 0;
-  std::int64_t failed = 0;      // did not compile; their general kernels serve
+  std::int64_t failed = 0;  // did not compile; their general kernels serve
   std::int64_t pending = 0;
   std::int64_t code_bytes = 0;
   std::int64_t compiler_calls = 0;  // including shape programs
@@ -58,7 +58,8 @@ struct KernelProgress {
 class KernelStore {
  public:
   // `program`, `pool` and `cache` (null: nothing is kept) outlive the store.
-  KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, const KernelCache* cache, WorkerPool& pool, Warning warn);
+  KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, const KernelCache* cache, WorkerPool& pool,
+              Warning warn);
   ~KernelStore();  // waits for the kernel that is being compiled
   KernelStore(const KernelStore&) = delete;
   KernelStore& operator=(const KernelStore&) = delete;
@@ -71,7 +72,9 @@ class KernelStore {
   std::shared_ptr<const KernelTables> tables() const;
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }  // changes with tables()
   // A call met a shape of this entry, which isn't loaded.
-  void want(std::int32_t kernel, std::int32_t entry) const { wanted_[first_entry_[kernel] + entry].fetch_add(1, std::memory_order_relaxed); }
+  void want(std::int32_t kernel, std::int32_t entry) const {
+    wanted_[first_entry_[kernel] + entry].fetch_add(1, std::memory_order_relaxed);
+  }
   KernelProgress progress() const;
 
  private:
@@ -94,11 +97,11 @@ class KernelStore {
   WorkerPool& pool_;
   Warning warn_;
   std::string target_, generator_;
-  std::vector<std::size_t> first_entry_;                      // position of a kernel's first entry in wanted_
+  std::vector<std::size_t> first_entry_;  // position of a kernel's first entry in wanted_
   mutable std::vector<std::atomic<std::uint32_t>> wanted_;
   std::atomic<std::uint64_t> version_{0};
 
-  mutable std::mutex mutex_;                                  // of everything below
+  mutable std::mutex mutex_;  // of everything below
   std::shared_ptr<const KernelTables> tables_;
   std::vector<Item> pending_;
   KernelProgress progress_;

@@ -48,7 +48,8 @@ MemoryBlock::~MemoryBlock() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 MemoryBlock& MemoryBlock::operator=(MemoryBlock&& other) noexcept {
   std::swap(data_, other.data_);
@@ -58,7 +59,9 @@ MemoryBlock& MemoryBlock::operator=(MemoryBlock&& other) noexcept {
 
 std::byte* GrowingMemory::reserve(std::size_t bytes) {
   if (bytes > block_.bytes()) {
-    { const MemoryBlock old = std::move(block_); }
+    {
+      const MemoryBlock old = std::move(block_);
+    }
     block_ = MemoryBlock(bytes);
   }
   return block_.data();

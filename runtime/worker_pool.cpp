@@ -31,8 +31,8 @@ WorkerPool::WorkerPool(int threads) {
     }
     wake_.notify_all();
     for (std::thread& worker : workers_) worker.join();
-    throw Error(ErrorKind::Resource, fmt::format("the system refused worker thread {} of {} ({}); ask for fewer with --threads", started + 1,
-                                                 threads - 1, error.code().message()));
+    throw Error(ErrorKind::Resource, fmt::format("the system refused worker thread {} of {} ({}); ask for fewer with --threads",
+                                                 started + 1, threads - 1, error.code().message()));
   }
 }
 
@@ -57,7 +57,9 @@ void WorkerPool::run_erased(std::int64_t tasks, Function function, void* state) 
   // Sequentially consistent against the sleepers' own order (announce, then look at the gate): one of both sees the other.
   gate_.store((generation << 32) | open_bit, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
-    { const std::lock_guard lock(mutex_); }
+    {
+      const std::lock_guard lock(mutex_);
+    }
     wake_.notify_all();
   }
 

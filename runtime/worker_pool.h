@@ -31,9 +31,10 @@ class WorkerPool {
   template <typename Body>
   void run(std::int64_t tasks, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
-    run_erased(tasks, [](void* state, std::int64_t begin, std::int64_t end, int participant) {
-      (*static_cast<Plain*>(state))(begin, end, participant);
-    }, const_cast<void*>(static_cast<const void*>(&body)));
+    run_erased(
+        tasks,
+        [](void* state, std::int64_t begin, std::int64_t end, int participant) { (*static_cast<Plain*>(state))(begin, end, participant); },
+        const_cast<void*>(static_cast<const void*>(&body)));
   }
 
   static constexpr std::chrono::microseconds spin_time{500};
@@ -52,11 +53,11 @@ class WorkerPool {
   bool wait_for_job(std::uint64_t& seen);
   std::uint64_t spin_for_job(std::uint64_t seen) const;
 
-  std::atomic_flag busy_;                                   // a caller owns the workers
+  std::atomic_flag busy_;  // a caller owns the workers
   // Generation of the job in the upper half; then whether it takes workers (bit 31), then how many are inside it.
   alignas(64) std::atomic<std::uint64_t> gate_{0};
-  alignas(64) std::atomic<std::int64_t> next_{0};           // first task that nobody took
-  Job job_;                                                 // written only while the gate is shut and nobody is inside
+  alignas(64) std::atomic<std::int64_t> next_{0};  // first task that nobody took
+  Job job_;                                        // written only while the gate is shut and nobody is inside
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

@@ -152,7 +152,8 @@ ir::Tensor read_npy(const std::filesystem::path& file) {
   stream.read(start, sizeof start);
   if (stream.gcount() != sizeof start || std::string_view(start, magic.size()) != magic) throw malformed("this is no .npy file");
   const int version = start[6];
-  if (version < 1 || version > 3 || start[7] != 0) throw malformed(fmt::format(".npy version {}.{} is not known; 1.0 to 3.0 are", version, int{start[7]}));
+  if (version < 1 || version > 3 || start[7] != 0)
+    throw malformed(fmt::format(".npy version {}.{} is not known; 1.0 to 3.0 are", version, int{start[7]}));
   unsigned char length[4] = {};
   stream.read(reinterpret_cast<char*>(length), version == 1 ? 2 : 4);
   const std::uint64_t header_bytes = length[0] + 256ULL * length[1] + 65536ULL * length[2] + 16777216ULL * length[3];
@@ -168,13 +169,14 @@ ir::Tensor read_npy(const std::filesystem::path& file) {
     if (header->description == description) dtype = known;
   }
   if (!dtype) {
-    throw malformed(fmt::format("element type '{}' is not known; known are little-endian f2, f4, f8, i1 to i8, u1 to u8 and b1", header->description));
+    throw malformed(
+        fmt::format("element type '{}' is not known; known are little-endian f2, f4, f8, i1 to i8, u1 to u8 and b1", header->description));
   }
   const std::int64_t bytes = checked_bytes(*dtype, header->shape);
   const std::uintmax_t before = 8 + (version == 1 ? 2 : 4) + header_bytes;
   if (bytes < 0 || file_bytes - before != static_cast<std::uintmax_t>(bytes)) {
-    throw malformed(fmt::format("shape ({}) of '{}' needs {} bytes, but the file holds {}", fmt::join(header->shape, ", "), header->description,
-                                bytes < 0 ? std::string("too many") : std::to_string(bytes), file_bytes - before));
+    throw malformed(fmt::format("shape ({}) of '{}' needs {} bytes, but the file holds {}", fmt::join(header->shape, ", "),
+                                header->description, bytes < 0 ? std::string("too many") : std::to_string(bytes), file_bytes - before));
   }
   ir::Tensor tensor(*dtype, header->shape);
   std::vector<std::byte> stored;
@@ -201,8 +203,8 @@ std::string npy_header(const ir::Tensor& tensor) {
   for (const auto& [name, dtype] : descriptions) {
     if (dtype == stored) description = name;
   }
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", description, fmt::join(tensor.dims(), ", "),
-                                 tensor.rank() == 1 ? "," : "");
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", description,
+                                 fmt::join(tensor.dims(), ", "), tensor.rank() == 1 ? "," : "");
   // The data begins at a multiple of 64 bytes; the header ends with a line feed.
   const std::size_t prefix = magic.size() + 2 + 2;
   text.append((64 - (prefix + text.size() + 1) % 64) % 64, ' ');

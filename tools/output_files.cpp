@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 #include <map>
 #include <span>
 #include <system_error>
@@ -69,8 +69,9 @@ void check_output_names(const std::vector<std::string>& outputs) {
   for (const std::string& output : outputs) {
     const auto [found, first] = taken.emplace(output_file_name(output), output);
     if (!first) {
-      throw Error(ErrorKind::CommandLine, fmt::format("outputs '{}' and '{}' would both be written to {}; choose one of them with --outputs",
-                                                      found->second, output, found->first));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("outputs '{}' and '{}' would both be written to {}; choose one of them with --outputs", found->second, output,
+                              found->first));
     }
   }
 }

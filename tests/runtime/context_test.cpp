@@ -19,7 +19,8 @@ using ir::Tensor;
 
 std::shared_ptr<const Executable> make(ir::Program program, std::shared_ptr<test::FakeBackend> backend, ExecutableOptions options = {},
                                        int threads = 2) {
-  return std::make_shared<const Executable>(std::move(program), std::move(backend), std::make_shared<WorkerPool>(threads), std::move(options));
+  return std::make_shared<const Executable>(std::move(program), std::move(backend), std::make_shared<WorkerPool>(threads),
+                                            std::move(options));
 }
 
 std::string failure(ErrorKind kind, const std::function<void()>& action) {
@@ -146,7 +147,8 @@ TEST(Context, DeviceCheckNamesNodeValueAndRange) {
 TEST(Context, MemoryLimitIsKeptAndTheContextStaysUsable) {
   Context context(make(test::scale_program(), test::scale_backend(), {.memory_limit = 4096}));
   EXPECT_EQ(failure(ErrorKind::Resource, [&] { context.run({test::ramp(1024)}); }),
-            "this call needs at least 4160 bytes for activations, scratch and outputs, over the memory limit of 4096 bytes; give smaller inputs or "
+            "this call needs at least 4160 bytes for activations, scratch and outputs, over the memory limit of 4096 bytes; give smaller "
+            "inputs or "
             "raise --memory-limit");
   expect_scaled(context.run({test::ramp(64)})[0], 64);
   EXPECT_EQ(context.memory().arena, 4 * 64 + 64);

@@ -60,7 +60,7 @@ TEST_F(KernelCacheTest, KeepsKernelsInAPrivateFolder) {
   ASSERT_TRUE(back);
   EXPECT_EQ(back->code, sample().code);
   EXPECT_EQ(cache.contents().files, 1);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(stat(folder().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
   ASSERT_EQ(stat(file(key()).c_str(), &status), 0);
@@ -170,7 +170,8 @@ TEST_F(KernelCacheTest, FullDiskIsOnlyAWarning) {
   std::ofstream(file(key()) / "x") << "x";
   cache.store(key(), sample());
   cache.store(key(), sample());
-  EXPECT_EQ(warnings_, std::vector<std::string>{"cache folder " + folder().string() + " cannot be written (Is a directory), so kernels are not kept"});
+  EXPECT_EQ(warnings_,
+            std::vector<std::string>{"cache folder " + folder().string() + " cannot be written (Is a directory), so kernels are not kept"});
   for (const auto& entry : fs::directory_iterator(folder())) EXPECT_FALSE(entry.path().string().ends_with(".partial"));
 }
 

@@ -64,8 +64,17 @@ TEST(KernelFile, EveryPartOfTheKeyCounts) {
 
 TEST(DimCodec, EveryKindOfDimComesBack) {
   const Dim a = Dim::symbol("a"), b = Dim::symbol("b");
-  const Dim dims[] = {Dim(0), Dim(-7), a, 3 * a * b * b - 2 * a + 5, ir::floor_div(a, b), ir::mod(a + 1, b), ir::min(a, ir::min(b, Dim(9))),
-                      ir::max(a, b), ir::select(ir::Comparison::Less, a, b, a * 2, b), ir::broadcast(a, b), Dim::value(3, 1) + 1};
+  const Dim dims[] = {Dim(0),
+                      Dim(-7),
+                      a,
+                      3 * a * b * b - 2 * a + 5,
+                      ir::floor_div(a, b),
+                      ir::mod(a + 1, b),
+                      ir::min(a, ir::min(b, Dim(9))),
+                      ir::max(a, b),
+                      ir::select(ir::Comparison::Less, a, b, a * 2, b),
+                      ir::broadcast(a, b),
+                      Dim::value(3, 1) + 1};
   for (const Dim& dim : dims) {
     ByteWriter writer;
     writer.dim(dim);
