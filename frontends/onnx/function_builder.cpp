@@ -41,16 +41,11 @@ ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builde
   const ir::OpInfo& op = ir::info(binding.op);
   if (op.has(ir::traits::compares)) return ir::DType::Bool;
   switch (binding.op) {
-    case ir::Op::constant:
-      return ir::tensor_attribute(binding, "value").dtype();
-    case ir::Op::shape_of:
-      return ir::DType::I64;
-    case ir::Op::cast:
-      return ir::dtype_attribute(binding, "to");
-    case ir::Op::where:
-      return builder.dtype(binding.operands[1]);
-    default:
-      break;  // every other op that the reader emits keeps the type of its first operand
+    case ir::Op::constant: return ir::tensor_attribute(binding, "value").dtype();
+    case ir::Op::shape_of: return ir::DType::I64;
+    case ir::Op::cast: return ir::dtype_attribute(binding, "to");
+    case ir::Op::where: return builder.dtype(binding.operands[1]);
+    default: break;  // every other op that the reader emits keeps the type of its first operand
   }
   internal_check(!binding.operands.empty(), "an op that the reader emits has an operand or a known element type");
   return builder.dtype(binding.operands[0]);

@@ -72,12 +72,9 @@ class GraphImporter {
         throw Error(ErrorKind::Malformed,
                     fmt::format("{} has the dim {} at axis {}; a dim cannot be negative", what, dim.dim_value(), type.dims.size()));
       }
-      if (dim.has_dim_value())
-        type.dims.emplace_back(dim.dim_value());
-      else if (!dim.dim_param().empty())
-        type.dims.push_back(symbols_.named(dim.dim_param()));
-      else
-        type.dims.push_back(symbols_.nameless(input.name(), type.dims.size()));
+      if (dim.has_dim_value()) type.dims.emplace_back(dim.dim_value());
+      else if (!dim.dim_param().empty()) type.dims.push_back(symbols_.named(dim.dim_param()));
+      else type.dims.push_back(symbols_.nameless(input.name(), type.dims.size()));
     }
     return type;
   }

@@ -74,10 +74,8 @@ void import_split(Node& node) {
   } else if (node.opset() >= 18 && !node.has_operand(1)) {
     node.malformed("has neither the input 'split' nor the attribute 'num_outputs'; expected one");
   }
-  if (node.has_operand(1))
-    output_parts(node, Op::dyn_split, {node.operand(0), node.index_operand(1)}, {{"axis", axis}});
-  else
-    output_parts(node, Op::split, {node.operand(0)}, {{"axis", axis}});
+  if (node.has_operand(1)) output_parts(node, Op::dyn_split, {node.operand(0), node.index_operand(1)}, {{"axis", axis}});
+  else output_parts(node, Op::split, {node.operand(0)}, {{"axis", axis}});
 }
 
 void import_split_attribute(Node& node) {
@@ -92,10 +90,8 @@ void import_split_attribute(Node& node) {
 }
 
 void import_squeeze(Node& node) {
-  if (node.has_operand(1))
-    node.output(0, node.emit(Op::dyn_squeeze, {node.operand(0), node.index_operand(1)}));
-  else
-    node.output(0, node.emit(Op::squeeze, {node.operand(0)}));
+  if (node.has_operand(1)) node.output(0, node.emit(Op::dyn_squeeze, {node.operand(0), node.index_operand(1)}));
+  else node.output(0, node.emit(Op::squeeze, {node.operand(0)}));
 }
 
 void import_squeeze_attribute(Node& node) {

@@ -37,8 +37,9 @@ ValueId axes_from(Node& node, ValueId x, std::int64_t axis) {
   return node.emit(Op::dyn_arange, {first, rank, node.scalar(DType::I64, 1)});
 }
 
-// Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, in `dtype`, which ONNX offers as further outputs.
-void output_moments(Node& node, std::int64_t axis, double epsilon, DType dtype) {
+// Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, which ONNX offers as further outputs, always in f32.
+void output_moments(Node& node, std::int64_t axis, double epsilon) {
+  const DType dtype = node.dtype() == DType::F64 ? DType::F64 : DType::F32;
   const ValueId x = node.cast(node.operand(0), dtype);
   const ValueId axes = axes_from(node, x, axis);
   const auto mean_of = [&](ValueId value) {
@@ -48,8 +49,8 @@ void output_moments(Node& node, std::int64_t axis, double epsilon, DType dtype) 
   const ValueId centred = node.emit(Op::sub, {x, mean});
   const ValueId variance = mean_of(node.emit(Op::mul, {centred, centred}));
   const ValueId deviation = node.emit(Op::sqrt, {node.emit(Op::add, {variance, node.scalar(dtype, epsilon)})});
-  node.output(1, mean);
-  node.output(2, node.emit(Op::reciprocal, {deviation}));
+  node.output(1, node.cast(mean, DType::F32));
+  node.output(2, node.cast(node.emit(Op::reciprocal, {deviation}), DType::F32));
 }
 
 }  // namespace
@@ -96,8 +97,7 @@ void import_layer_normalization(Node& node) {
   if (stash_type != 1) node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
   node.output(
       0, node.emit(Op::layer_norm, {node.operand(0), node.operand(1), node.optional_operand(2)}, {{"axis", axis}, {"epsilon", epsilon}}));
-  const bool wide = node.dtype() == DType::F64;
-  if (node.wants_output(1) || node.wants_output(2)) output_moments(node, axis, epsilon, wide ? DType::F64 : DType::F32);
+  if (node.wants_output(1) || node.wants_output(2)) output_moments(node, axis, epsilon);
 }
 
 }  // namespace anydim::frontends

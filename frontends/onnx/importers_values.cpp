@@ -64,10 +64,8 @@ void import_constant_of_shape(Node& node) {
 }
 
 void import_dropout(Node& node) {
-  if (node.opset() >= 12)
-    node.ignore_attribute("seed");
-  else
-    node.ignore_attribute("ratio");
+  if (node.opset() >= 12) node.ignore_attribute("seed");
+  else node.ignore_attribute("ratio");
   if (node.opset() < 12 && node.operand_count() > 1) node.malformed("takes 1 input before opset 12");
   check_inference(node);
   const ValueId x = node.operand(0);

@@ -14,12 +14,7 @@ namespace anydim::frontends {
 
 Node::Node(FunctionBuilder& builder, ExternalData& external, onnx::NodeProto& proto, std::string name, int opset,
            std::vector<ir::ValueId> operands)
-    : builder_(builder),
-      external_(external),
-      proto_(proto),
-      name_(std::move(name)),
-      opset_(opset),
-      operands_(std::move(operands)),
+    : builder_(builder), external_(external), proto_(proto), name_(std::move(name)), opset_(opset), operands_(std::move(operands)),
       results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
 
 std::string Node::description() const { return fmt::format("node {} ({})", quoted_name(name_), proto_.op_type()); }
@@ -96,10 +91,8 @@ ir::ValueId Node::constant(ir::Tensor value) { return emit(ir::Op::constant, {},
 
 ir::ValueId Node::scalar(ir::DType dtype, double value) {
   ir::Tensor tensor(dtype, {});
-  if (ir::is_float(dtype))
-    tensor.set_real(0, value);
-  else
-    tensor.set_integer(0, static_cast<std::int64_t>(value));
+  if (ir::is_float(dtype)) tensor.set_real(0, value);
+  else tensor.set_integer(0, static_cast<std::int64_t>(value));
   return constant(std::move(tensor));
 }
 

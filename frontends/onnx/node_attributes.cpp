@@ -21,28 +21,17 @@ const onnx::AttributeProto* attribute_named(const onnx::NodeProto& node, std::st
 
 std::string_view kind_of(const onnx::AttributeProto& attribute) {
   switch (attribute.type()) {
-    case onnx::AttributeProto::FLOAT:
-      return "a real number";
-    case onnx::AttributeProto::INT:
-      return "an integer";
-    case onnx::AttributeProto::STRING:
-      return "a string";
-    case onnx::AttributeProto::TENSOR:
-      return "a tensor";
-    case onnx::AttributeProto::GRAPH:
-      return "a graph";
-    case onnx::AttributeProto::FLOATS:
-      return "real numbers";
-    case onnx::AttributeProto::INTS:
-      return "integers";
-    case onnx::AttributeProto::STRINGS:
-      return "strings";
-    case onnx::AttributeProto::TENSORS:
-      return "tensors";
-    case onnx::AttributeProto::GRAPHS:
-      return "graphs";
-    default:
-      return "no value or one of another kind";
+    case onnx::AttributeProto::FLOAT: return "a real number";
+    case onnx::AttributeProto::INT: return "an integer";
+    case onnx::AttributeProto::STRING: return "a string";
+    case onnx::AttributeProto::TENSOR: return "a tensor";
+    case onnx::AttributeProto::GRAPH: return "a graph";
+    case onnx::AttributeProto::FLOATS: return "real numbers";
+    case onnx::AttributeProto::INTS: return "integers";
+    case onnx::AttributeProto::STRINGS: return "strings";
+    case onnx::AttributeProto::TENSORS: return "tensors";
+    case onnx::AttributeProto::GRAPHS: return "graphs";
+    default: return "no value or one of another kind";
   }
 }
 

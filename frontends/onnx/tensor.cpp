@@ -22,7 +22,7 @@ namespace anydim::frontends {
 namespace {
 
 struct ElementType {
-  std::string_view name;            // as the ONNX schema spells it
+  std::string_view name;  // as the ONNX schema spells it
   std::optional<ir::DType> dtype;
 };
 
@@ -144,8 +144,7 @@ ir::Tensor take_typed(onnx::TensorProto& proto, ir::DType dtype, std::vector<std
     case DType::I8:
     case DType::U16:
     case DType::U8:
-    case DType::Bool:
-      break;
+    case DType::Bool: break;
   }
   const auto& field = proto.int32_data();
   check_count(field, dtype, dims, "int32_data", what);

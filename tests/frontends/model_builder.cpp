@@ -77,10 +77,8 @@ ModelBuilder& ModelBuilder::input(const std::string& name, int type, const std::
   auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
   for (const DimSpec& spec : dims) {
     auto& dim = *shape.add_dim();
-    if (const auto* number = std::get_if<std::int64_t>(&spec))
-      dim.set_dim_value(*number);
-    else if (!std::get<std::string>(spec).empty())
-      dim.set_dim_param(std::get<std::string>(spec));
+    if (const auto* number = std::get_if<std::int64_t>(&spec)) dim.set_dim_value(*number);
+    else if (!std::get<std::string>(spec).empty()) dim.set_dim_param(std::get<std::string>(spec));
   }
   return *this;
 }
@@ -137,12 +135,9 @@ std::string failure_of(const std::string& bytes) {
 
 std::string describe(const Error& error) {
   switch (error.kind()) {
-    case ErrorKind::Malformed:
-      return std::string("malformed: ") + error.what();
-    case ErrorKind::Unsupported:
-      return std::string("unsupported: ") + error.what();
-    default:
-      return "of another kind: " + std::string(error.what());
+    case ErrorKind::Malformed: return std::string("malformed: ") + error.what();
+    case ErrorKind::Unsupported: return std::string("unsupported: ") + error.what();
+    default: return "of another kind: " + std::string(error.what());
   }
 }
 

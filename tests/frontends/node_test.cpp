@@ -7,20 +7,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "frontends/file_mapping.h"
 #include "frontends/onnx.h"
+#include "frontends/onnx/operators.h"
+#include "frontends/onnx/parse.h"
 #include "frontends/onnx_tensor.h"
 #include "ir/bind.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/infer.h"
 #include "ir/print.h"
+#include "tests/frontends/tensor_difference.h"
+#include "tests/frontends/value_cases.h"
 
 namespace anydim::frontends {
 namespace {
@@ -35,44 +40,6 @@ struct Result {
   Outcome outcome{};
   std::string reason;
 };
-
-// Relative and absolute tolerance. Narrow floats round at every op of a composite.
-struct Tolerance {
-  double relative;
-  double absolute;
-};
-
-Tolerance tolerance_for(const ir::Tensor& want) {
-  if (ir::size_of(want.dtype()) == 2) return {1e-2, 1e-2};
-  double largest = 0;
-  for (std::int64_t i = 0; i < want.elements(); ++i) {
-    if (std::isfinite(want.real_at(i))) largest = std::max(largest, std::fabs(want.real_at(i)));
-  }
-  return {1e-3, std::max(1e-5, 1e-6 * largest)};
-}
-
-std::string shape_text(const ir::Tensor& tensor) {
-  std::string text = fmt::format("{} (", ir::name_of(tensor.dtype()));
-  for (const std::int64_t dim : tensor.dims()) text += fmt::format("{},", dim);
-  return text + ")";
-}
-
-// Empty where they agree.
-std::string difference(const ir::Tensor& got, const ir::Tensor& want) {
-  if (got.dtype() != want.dtype() || got.dims() != want.dims()) {
-    return fmt::format("expected {}, got {}", shape_text(want), shape_text(got));
-  }
-  if (!ir::is_float(want.dtype())) return got.same_bits(want) ? "" : "values differ";
-  const Tolerance tolerance = tolerance_for(want);
-  for (std::int64_t i = 0; i < want.elements(); ++i) {
-    const double a = got.real_at(i);
-    const double b = want.real_at(i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (std::fabs(a - b) <= tolerance.absolute + tolerance.relative * std::fabs(b)) continue;
-    return fmt::format("element {}: expected {}, got {}", i, b, a);
-  }
-  return "";
-}
 
 std::vector<fs::path> numbered_files(const fs::path& folder, const std::string& prefix) {
   std::vector<fs::path> files;
@@ -163,18 +130,12 @@ bool holds(const ir::Precondition& precondition, const CallValues& call) {
   const std::int64_t right = call.value(precondition.right);
   using Relation = ir::Precondition::Relation;
   switch (precondition.relation) {
-    case Relation::Equal:
-      return left == right;
-    case Relation::Broadcastable:
-      return left == right || left == 1 || right == 1;
-    case Relation::ExpandsTo:
-      return left == right || left == 1;
-    case Relation::LessEqual:
-      return left <= right;
-    case Relation::NonZero:
-      return left != 0;
-    case Relation::MultipleOf:
-      return right != 0 && left % right == 0;
+    case Relation::Equal: return left == right;
+    case Relation::Broadcastable: return left == right || left == 1 || right == 1;
+    case Relation::ExpandsTo: return left == right || left == 1;
+    case Relation::LessEqual: return left <= right;
+    case Relation::NonZero: return left != 0;
+    case Relation::MultipleOf: return right != 0 && left % right == 0;
   }
   return false;
 }
@@ -241,16 +202,19 @@ Result run(const fs::path& folder, bool symbolic) {
   return {Outcome::Pass, ""};
 }
 
-void run_all(bool symbolic, int fewest_passes) {
-  if (!fs::exists(node_folder)) GTEST_SKIP() << "libonnx-testdata is not installed: no folder " << node_folder;
+std::vector<fs::path> test_folders() {
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(node_folder)) {
     if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
   }
   std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+void run_all(bool symbolic, int fewest_passes) {
   std::map<Outcome, int> counts;
   const bool list = std::getenv("ANYDIM_LIST_NODE_TESTS") != nullptr;
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder : test_folders()) {
     const Result result = run(folder, symbolic);
     ++counts[result.outcome];
     const std::string line = folder.filename().string() + ": " + result.reason;
@@ -264,9 +228,29 @@ void run_all(bool symbolic, int fewest_passes) {
   EXPECT_GE(counts[Outcome::Pass], fewest_passes);
 }
 
+class NodeTests : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(node_folder)) GTEST_SKIP() << "libonnx-testdata is not installed: no folder " << node_folder;
+  }
+};
+
 // The fewest passes are what passes today; raise them when more does.
-TEST(NodeTests, FixedDims) { run_all(false, 503); }
-TEST(NodeTests, EveryDimASymbol) { run_all(true, 500); }
+TEST_F(NodeTests, FixedDims) { run_all(false, 503); }
+TEST_F(NodeTests, EveryDimASymbol) { run_all(true, 500); }
+
+// A row of frontends/onnx_ops.def is covered by a passing node test or a case of value_cases.h.
+TEST_F(NodeTests, EveryOperatorHasATest) {
+  std::set<std::string> tested;
+  for (const ValueCase& test : value_cases()) tested.insert(test.op);
+  for (const fs::path& folder : test_folders()) {
+    if (run(folder, false).outcome != Outcome::Pass) continue;
+    const auto mapping = map_file(folder / "model.onnx");
+    const onnx::ModelProto model = parse_model(mapping->bytes(), folder.string());
+    for (const auto& node : model.graph().node()) tested.insert(node.op_type());
+  }
+  for (const Operator& row : all_operators()) EXPECT_TRUE(tested.contains(std::string(row.name))) << row.name;
+}
 
 }  // namespace
 }  // namespace anydim::frontends

@@ -1,0 +1,152 @@
+#include "tests/frontends/value_cases.h"
+
+#include <limits>
+
+namespace anydim::frontends {
+namespace {
+
+using ir::DType;
+using Dims = std::vector<std::int64_t>;
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+ir::Tensor reals(Dims dims, const std::vector<double>& values, DType dtype = DType::F32) {
+  return ir::Tensor::of(dtype, std::move(dims), values);
+}
+ir::Tensor integers(Dims dims, const std::vector<std::int64_t>& values, DType dtype = DType::I64) {
+  return ir::Tensor::of(dtype, std::move(dims), values);
+}
+ir::Tensor flags(Dims dims, const std::vector<std::int64_t>& values) { return integers(std::move(dims), values, DType::Bool); }
+CaseOperand axes(const std::vector<std::int64_t>& values) { return {integers({static_cast<std::int64_t>(values.size())}, values), true}; }
+
+void none(NodeBuilder&) {}
+std::function<void(NodeBuilder&)> integer(const std::string& name, std::int64_t value) {
+  return [=](NodeBuilder& node) { node.integer(name, value); };
+}
+std::function<void(NodeBuilder&)> list(const std::string& name, const std::vector<std::int64_t>& values) {
+  return [=](NodeBuilder& node) { node.integers(name, values); };
+}
+
+void add_activations(std::vector<ValueCase>& cases) {
+  const ir::Tensor x = reals({4}, {-60, -1, 0, 2});
+  cases.push_back({"Gelu", 20, {{x}}, none, {reals({4}, {0, -0.158655254, 0, 1.954499736})}});
+  cases.push_back(
+      {"Gelu", 20, {{x}}, [](NodeBuilder& node) { node.string("approximate", "tanh"); }, {reals({4}, {0, -0.158808009, 0, 1.954597694})}});
+  cases.push_back({"Mish", 18, {{x}}, none, {reals({4}, {0, -0.303401461, 0, 1.943958898})}});
+  cases.push_back({"Softplus", 1, {{reals({3}, {-200, 0, 200})}}, none, {reals({3}, {0, 0.693147181, 200})}});
+  cases.push_back({"Elu", 6, {{x}}, [](NodeBuilder& node) { node.real("alpha", 2); }, {reals({4}, {-2, -1.264241118, 0, 2})}});
+  cases.push_back({"Clip", 6, {{x}}, [](NodeBuilder& node) { node.real("min", -1.5f); }, {reals({4}, {-1.5, -1, 0, 2})}});
+}
+
+void add_integers(std::vector<ValueCase>& cases) {
+  const ir::Tensor a = integers({2, 2}, {12, -7, 5, 0}, DType::I32);
+  const ir::Tensor b = integers({2}, {10, 3}, DType::I32);
+  cases.push_back({"BitwiseAnd", 18, {{a}, {b}}, none, {integers({2, 2}, {8, 1, 0, 0}, DType::I32)}});
+  cases.push_back({"BitwiseOr", 18, {{a}, {b}}, none, {integers({2, 2}, {14, -5, 15, 3}, DType::I32)}});
+  cases.push_back({"BitwiseXor", 18, {{a}, {b}}, none, {integers({2, 2}, {6, -6, 15, 3}, DType::I32)}});
+  cases.push_back({"BitwiseNot", 18, {{b}}, none, {integers({2}, {-11, -4}, DType::I32)}});
+  cases.push_back({"Div", 14, {{a}, {b}}, none, {integers({2, 2}, {1, -2, 0, 0}, DType::I32)}});
+  // The exponent keeps its fraction although the base is an integer.
+  cases.push_back(
+      {"Pow", 13, {{integers({3}, {4, 9, 16}, DType::I32)}, {reals({3}, {0.5, 0.5, 1.5})}}, none, {integers({3}, {2, 3, 64}, DType::I32)}});
+  cases.push_back({"Pow", 13, {{reals({2}, {1.5, -2})}, {integers({2}, {2, 3})}}, none, {reals({2}, {2.25, -8})}});
+  cases.push_back({"ReduceL2", 18, {{integers({2, 2}, {3, 4, 6, 8})}, axes({1})}, integer("keepdims", 0), {integers({2}, {5, 10})}});
+}
+
+void add_reductions(std::vector<ValueCase>& cases) {
+  const ir::Tensor x = reals({2, 3}, {1, 2, 3, 4, 5, 7});
+  cases.push_back({"ReduceMean", 18, {{x}, axes({-1})}, none, {reals({2, 1}, {2, 16.0 / 3})}});
+  cases.push_back({"ReduceMax", 18, {{x}}, integer("keepdims", 0), {reals({}, {7})}});
+  cases.push_back({"ReduceMin", 18, {{x}, axes({0})}, integer("keepdims", 0), {reals({3}, {1, 2, 3})}});
+  cases.push_back({"ReduceProd", 18, {{x}, axes({0, 1})}, none, {reals({1, 1}, {840})}});
+  cases.push_back({"ReduceSum", 13, {{x}, axes({})}, integer("noop_with_empty_axes", 1), {x}});
+  // Without axes nothing is reduced, but squares are squares.
+  cases.push_back({"ReduceSumSquare", 18, {{x}}, integer("noop_with_empty_axes", 1), {reals({2, 3}, {1, 4, 9, 16, 25, 49})}});
+  cases.push_back({"ReduceL1", 18, {{reals({3}, {-1, 2, -3})}, axes({0})}, none, {reals({1}, {6})}});
+  cases.push_back({"ReduceLogSum", 18, {{reals({2}, {1, 1})}, axes({0})}, none, {reals({1}, {0.693147181})}});
+  cases.push_back({"ReduceLogSumExp",
+                   18,
+                   {{reals({4, 2}, {1000, 1000, -1000, -1000, inf, 1, -inf, -inf})}, axes({1})},
+                   integer("keepdims", 0),
+                   {reals({4}, {1000.693147181, -999.306852819, inf, -inf})}});
+  cases.push_back({"ReduceMax", 20, {{flags({2, 2}, {1, 0, 0, 0})}, axes({1})}, integer("keepdims", 0), {flags({2}, {1, 0})}});
+  cases.push_back({"ReduceMin", 20, {{flags({2, 2}, {1, 0, 1, 1})}, axes({1})}, integer("keepdims", 0), {flags({2}, {0, 1})}});
+}
+
+void add_movement(std::vector<ValueCase>& cases) {
+  const ir::Tensor x = reals({5}, {1, 2, 3, 4, 5});
+  cases.push_back({"Split", 18, {{x}}, integer("num_outputs", 3), {reals({2}, {1, 2}), reals({2}, {3, 4}), reals({1}, {5})}});
+  cases.push_back({"Split", 11, {{x}}, list("split", {1, 4}), {reals({1}, {1}), reals({4}, {2, 3, 4, 5})}});
+  cases.push_back({"Split", 18, {{x}, axes({4, 1})}, none, {reals({4}, {1, 2, 3, 4}), reals({1}, {5})}});
+  cases.push_back({"Slice",
+                   9,
+                   {{x}},
+                   [](NodeBuilder& node) { node.integers("starts", {-3}).integers("ends", {100}).integers("axes", {0}); },
+                   {reals({3}, {3, 4, 5})}});
+  cases.push_back({"Squeeze", 11, {{reals({1, 2, 1}, {1, 2})}}, list("axes", {-1}), {reals({1, 2}, {1, 2})}});
+  cases.push_back({"Unsqueeze", 11, {{reals({2}, {1, 2})}}, list("axes", {0, -1}), {reals({1, 2, 1}, {1, 2})}});
+  cases.push_back({"Reshape", 14, {{reals({0, 3}, {})}, axes({3, 0})}, integer("allowzero", 1), {reals({3, 0}, {})}});
+  cases.push_back({"Reshape", 13, {{reals({2, 3}, {1, 2, 3, 4, 5, 6})}, axes({0, -1, 1})}, none, {reals({2, 3, 1}, {1, 2, 3, 4, 5, 6})}});
+  cases.push_back({"Shape",
+                   15,
+                   {{reals({2, 3, 4}, std::vector<double>(24))}},
+                   [](NodeBuilder& node) { node.integer("start", -2).integer("end", 100); },
+                   {integers({2}, {3, 4})}});
+}
+
+void add_products(std::vector<ValueCase>& cases) {
+  const ir::Tensor a = reals({2, 2}, {1, 2, 3, 4});
+  const ir::Tensor b = reals({2, 2}, {1, 0, 2, 1});
+  cases.push_back({"Gemm",
+                   13,
+                   {{a}, {b}, {reals({2}, {10, 20})}},
+                   [](NodeBuilder& node) { node.real("alpha", 0.5f).real("beta", 2).integer("transA", 1).integer("transB", 1); },
+                   {reals({2, 2}, {20.5, 42.5, 21, 44})}});
+  cases.push_back({"Gemm", 11, {{a}, {b}}, none, {reals({2, 2}, {5, 2, 11, 4})}});
+  cases.push_back({"MatMul",
+                   13,
+                   {{integers({2, 2}, {1, 2, 3, 4}, DType::I32)}, {integers({2}, {1, -1}, DType::I32)}},
+                   none,
+                   {integers({2}, {-1, -1}, DType::I32)}});
+  // Before opset 13 all dims from axis on are one: the four elements share one sum.
+  const double quarter = 0.25;
+  cases.push_back({"Softmax", 11, {{reals({1, 2, 2}, {1, 1, 1, 1})}}, none, {reals({1, 2, 2}, {quarter, quarter, quarter, quarter})}});
+  cases.push_back({"Softmax", 13, {{reals({1, 2, 2}, {1, 1, 1, 1})}}, none, {reals({1, 2, 2}, {0.5, 0.5, 0.5, 0.5})}});
+  cases.push_back({"LogSoftmax",
+                   12,
+                   {{reals({1, 2, 2}, {1, 1, 1, 1})}},
+                   integer("axis", -3),
+                   {reals({1, 2, 2}, {-1.386294361, -1.386294361, -1.386294361, -1.386294361})}});
+  cases.push_back({"LayerNormalization",
+                   17,
+                   {{reals({2, 2}, {1, 3, 2, 10}, DType::F64)}, {reals({2}, {2, 2}, DType::F64)}},
+                   [](NodeBuilder& node) { node.integer("axis", 1).real("epsilon", 0); },
+                   {reals({2, 2}, {-2, 2, -2, 2}, DType::F64), reals({2, 1}, {2, 6}), reals({2, 1}, {1, 0.25})}});
+}
+
+void add_others(std::vector<ValueCase>& cases) {
+  const ir::Tensor x = reals({2}, {1.75, -2.5});
+  cases.push_back({"CastLike", 19, {{x}, {integers({1}, {0})}}, integer("saturate", 1), {integers({2}, {1, -2})}});
+  cases.push_back({"Dropout", 13, {{x}}, none, {x, flags({2}, {1, 1})}});
+  cases.push_back({"Mean", 8, {{x}, {reals({1}, {0.25})}}, none, {reals({2}, {1, -1.125})}});
+  cases.push_back({"Range",
+                   11,
+                   {{integers({}, {10}), true}, {integers({}, {-1}), true}, {integers({}, {-4}), true}},
+                   none,
+                   {integers({3}, {10, 6, 2})}});
+}
+
+}  // namespace
+
+std::vector<ValueCase> value_cases() {
+  std::vector<ValueCase> cases;
+  add_activations(cases);
+  add_integers(cases);
+  add_reductions(cases);
+  add_movement(cases);
+  add_products(cases);
+  add_others(cases);
+  return cases;
+}
+
+}  // namespace anydim::frontends
