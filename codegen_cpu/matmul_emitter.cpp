@@ -76,7 +76,7 @@ class MatmulEmitter {
 
   bool whole_groups() const {
     const auto columns = form_.n.extent.constant();
-    return columns && (*columns + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0;
+    return schedule_.columns <= panel_ || (columns && (*columns + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
   }
 
   void plan_multiply() {
@@ -87,7 +87,7 @@ class MatmulEmitter {
     if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
     else if (micro.depth) micro.left_stride = rounded(form_.k.extent).constant();
     std::vector<std::int64_t> widths{schedule_.columns};
-    if (!whole_groups() && schedule_.columns > panel_) widths.push_back(panel_);
+    if (!whole_groups()) widths.push_back(panel_);
     const auto counts = schedule_.row_counts(kernel_.interval_of(form_.m.extent));
     multiply_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro, counts, widths);
   }
@@ -148,10 +148,11 @@ class MatmulEmitter {
   // Column groups are `columns` wide while panels last, then one panel wide.
   void emit_groups(Scope& task) {
     auto& builder = kernel_.at(task);
-    Value* padded = builder.CreateAnd(builder.CreateAdd(task_columns_, kernel_.constant(panel_ - 1)), kernel_.constant(-panel_));
+    const std::int64_t unit = std::min(schedule_.columns, panel_);
+    Value* padded = builder.CreateMul(builder.CreateUDiv(builder.CreateAdd(task_columns_, kernel_.constant(unit - 1)), kernel_.constant(unit)), kernel_.constant(unit));
     Value* wide = builder.CreateUDiv(padded, kernel_.constant(schedule_.columns));
     Value* wide_columns = builder.CreateMul(wide, kernel_.constant(schedule_.columns));
-    const bool narrow = !whole_groups() && schedule_.columns > panel_;
+    const bool narrow = !whole_groups();
     Value* groups = wide;
     if (narrow) groups = builder.CreateAdd(wide, builder.CreateUDiv(builder.CreateSub(padded, wide_columns), kernel_.constant(panel_)));
 
@@ -170,7 +171,7 @@ class MatmulEmitter {
         g.variant = b.CreateSelect(is_wide, kernel_.constant(0), kernel_.constant(1));
       }
       g.columns = g.width;
-      if (!whole_groups() || *form_.n.extent.constant() % panel_ != 0) {
+      if (!form_.n.extent.constant() || *form_.n.extent.constant() % unit != 0) {
         g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width, b.CreateSub(task_columns_, g.offset));
       }
       g.right = right_pointer(group, g.offset);

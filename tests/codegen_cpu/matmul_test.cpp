@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/schedule.h"
 #include "tests/codegen_cpu/kernel_harness.h"
 
@@ -8,10 +10,15 @@ namespace {
 
 using Symbols = std::map<std::string, std::int64_t>;
 
-// Every candidate of every level over `bucket`, at each of `shapes`.
-void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5) {
+constexpr std::size_t every_candidate = 1000;
+
+// The first `most` candidates of every level over `bucket`, at each of `shapes`.
+void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5, std::size_t most = 2) {
   for (const Target& target : targets()) {
-    for (const ir::Schedule& schedule : candidates(region, target, bucket)) {
+    std::vector<ir::Schedule> schedules = candidates(region, target, bucket);
+    ASSERT_FALSE(schedules.empty());
+    schedules.resize(std::min(most, schedules.size()));
+    for (const ir::Schedule& schedule : schedules) {
       const TestKernel kernel = compile(region, target, bucket, schedule);
       for (const Symbols& symbols : shapes) {
         std::string at;
@@ -40,11 +47,143 @@ fn @main(%x: Tensor[(n, 40), f32], %w: Tensor[(40, 72), f32]) -> Tensor[(n, 72),
   %y = matmul(%x, %w)
   return %y
 })", {1});
-  expect_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 2, 5, 6, 7, 13, 27, 64, 130}));
-  expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}));
-  expect_right(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}));
-  expect_right(region, bucket_of({{7, 32}}), sizes("n", {7, 8, 31, 32}));
-  expect_right(region, bucket_of({{257, 5000}}), sizes("n", {257, 300, 700}));
+  expect_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 2, 5, 6, 7, 13, 27, 64, 130}), 2e-5, every_candidate);
+  expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 2e-5, every_candidate);
+  expect_right(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}), 2e-5, every_candidate);
+  expect_right(region, bucket_of({{7, 32}}), sizes("n", {7, 8, 31, 32}), 2e-5, every_candidate);
+  expect_right(region, bucket_of({{257, 5000}}), sizes("n", {257, 300, 700}), 2e-5, every_candidate);
+}
+
+TEST(Matmul, OddExtents) {
+  for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{1, 1}, {3, 17}, {13, 33}, {7, 100}, {0, 5}, {65, 15}, {9, 0}}) {
+    const TestRegion region = make_region("fn @main(%x: Tensor[(n, " + std::to_string(depth) + "), f32], %w: Tensor[(" + std::to_string(depth) + ", " + std::to_string(columns) +
+                                          "), f32]) -> Tensor[(n, " + std::to_string(columns) + "), f32] where n in [0, 5000] {\n %y = matmul(%x, %w)\n return %y\n}", {1});
+    expect_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23}), 2e-5, every_candidate);
+  }
+}
+
+TEST(Matmul, TransposedWeightWithBiasAndGelu) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(b, s, 24), f32], %w: Tensor[(50, 24), f32], %bias: Tensor[(50), f32]) -> Tensor[(b, s, 50), f32]
+  where b in [0, 64], s in [0, 512] {
+  %t = transpose(%w) {perm = (1, 0)}
+  %y = matmul(%x, %t)
+  %z = add(%bias, %y)
+  %g = gelu(%z)
+  return %g
+})", {1});
+  expect_right(region, bucket_of({{0, 32768}}), {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}});
+}
+
+TEST(Matmul, ResidualAndLayerNorm) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(n, 20), f32], %w: Tensor[(20, 44), f32], %bias: Tensor[(44), f32], %r: Tensor[(n, 44), f32], %scale: Tensor[(44), f32], %shift: Tensor[(44), f32]) -> Tensor[(n, 44), f32]
+  where n in [0, 4096] {
+  %y = matmul(%x, %w)
+  %z = add(%y, %bias)
+  %u = add(%z, %r)
+  %v = layer_norm(%u, %scale, %shift) {axis = -1, epsilon = 1e-12}
+  return %v
+})", {1});
+  ASSERT_FALSE(std::get<ir::MatmulForm>(region.form.skeleton).rows.empty());
+  expect_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 9, 30, 100}), 1e-4);
+  expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 1e-4);
+}
+
+TEST(Matmul, DynamicOperandsWithBroadcastBatches) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(a, 1, m, k), f32], %y: Tensor[(3, k, n), f32]) -> Tensor[(a, 3, m, n), f32]
+  where a in [0, 8], m in [0, 300], k in [0, 300], n in [0, 300] {
+  %z = matmul(%x, %y)
+  return %z
+})");
+  std::vector<Symbols> shapes;
+  for (const std::int64_t m : {1, 9, 70}) {
+    for (const std::int64_t n : {1, 16, 37, 100}) shapes.push_back({{"a", 2}, {"m", m}, {"k", m + n - 2}, {"n", n}});
+  }
+  shapes.push_back({{"a", 0}, {"m", 3}, {"k", 3}, {"n", 3}});
+  shapes.push_back({{"a", 1}, {"m", 0}, {"k", 3}, {"n", 3}});
+  shapes.push_back({{"a", 1}, {"m", 3}, {"k", 3}, {"n", 0}});
+  expect_right(region, bucket_of({}), shapes);
+}
+
+TEST(Matmul, TransposedDynamicOperands) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(2, k, m), f32], %y: Tensor[(2, n, k), f32]) -> Tensor[(2, m, n), f32]
+  where m in [0, 300], k in [0, 300], n in [0, 300] {
+  %s = transpose(%x) {perm = (0, 2, 1)}
+  %t = transpose(%y) {perm = (0, 2, 1)}
+  %z = matmul(%s, %t)
+  return %z
+})");
+  std::vector<Symbols> shapes;
+  for (const std::int64_t m : {1, 9, 40}) {
+    for (const std::int64_t n : {1, 16, 37}) shapes.push_back({{"m", m}, {"k", m + n - 2}, {"n", n}});
+  }
+  shapes.push_back({{"m", 5}, {"k", 64}, {"n", 70}});
+  expect_right(region, bucket_of({}), shapes);
+}
+
+TEST(Matmul, FusedPrologue) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(n, 33), f32], %s: Tensor[(n, 1), f32], %w: Tensor[(33, 20), f32]) -> Tensor[(n, 20), f32]
+  where n in [0, 300] {
+  %t = mul(%x, %s)
+  %u = tanh(%t)
+  %y = matmul(%u, %w)
+  return %y
+})", {2});
+  expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 5, 40}));
+}
+
+TEST(Matmul, Vectors) {
+  expect_right(make_region(R"(
+fn @main(%x: Tensor[(k), f32], %y: Tensor[(k), f32]) -> Tensor[(), f32] where k in [0, 300] {
+  %z = matmul(%x, %y)
+  return %z
+})"), bucket_of({{0, 300}}), sizes("k", {0, 1, 17, 300}));
+  expect_right(make_region(R"(
+fn @main(%x: Tensor[(m, k), f32], %y: Tensor[(k), f32]) -> Tensor[(m), f32] where k in [0, 300], m in [0, 300] {
+  %z = matmul(%x, %y)
+  return %z
+})"), bucket_of({}), {{{"m", 3}, {"k", 5}}, {{"m", 30}, {"k", 16}}, {{"m", 0}, {"k", 16}}});
+}
+
+TEST(Matmul, ElementTypes) {
+  for (const auto& [dtype, tolerance] : std::vector<std::pair<std::string, double>>{{"f64", 1e-13}, {"f16", 2e-3}, {"bf16", 2e-2}, {"i64", 0}, {"i32", 0}, {"i8", 0}, {"u8", 0}}) {
+    SCOPED_TRACE(dtype);
+    const std::string tensor = ", " + dtype + "]";
+    for (const std::vector<std::uint32_t>& weights : {std::vector<std::uint32_t>{}, std::vector<std::uint32_t>{1}}) {
+      const TestRegion region = make_region("fn @main(%x: Tensor[(n, 19)" + tensor + ", %w: Tensor[(19, 41)" + tensor + ") -> Tensor[(n, 41)" + tensor +
+                                            " where n in [0, 300] {\n %y = matmul(%x, %w)\n return %y\n}", weights);
+      expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 5, 40}), tolerance);
+    }
+  }
+}
+
+TEST(Matmul, BatchedWeight) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(b, 3, n, 12), f32], %w: Tensor[(3, 12, 20), f32]) -> Tensor[(b, 3, n, 20), f32]
+  where b in [0, 8], n in [0, 300] {
+  %y = matmul(%x, %w)
+  return %y
+})", {1});
+  expect_right(region, bucket_of({}), {{{"b", 2}, {"n", 5}}, {{"b", 1}, {"n", 33}}, {{"b", 0}, {"n", 33}}});
+}
+
+TEST(Matmul, EpilogueStoresElsewhere) {
+  // Heads are split and transposed by the store's index.
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(b, s, 24), f32], %w: Tensor[(24, 36), f32], %bias: Tensor[(36), f32]) -> Tensor[(b, 4, s, 9), f32]
+  where b in [0, 8], s in [0, 300] {
+  %y = matmul(%x, %w)
+  %z = add(%y, %bias)
+  %shape = shape(b, s, 4, 9)
+  %r = dyn.reshape(%z, %shape)
+  %t = transpose(%r) {perm = (0, 2, 1, 3)}
+  return %t
+})", {1});
+  expect_right(region, bucket_of({{0, 2400}}), {{{"b", 2}, {"s", 5}}, {{"b", 3}, {"s", 33}}, {{"b", 1}, {"s", 0}}});
 }
 
 }  // namespace
