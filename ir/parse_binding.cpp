@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "ir/function_parser.h"
@@ -282,7 +283,7 @@ double FunctionParser::real() {
   const std::size_t begin = tokens_.peek().offset;
   const double sign = tokens_.accept("-") ? -1 : 1;
   if (tokens_.accept("inf")) return sign * std::numeric_limits<double>::infinity();
-  if (tokens_.accept("nan")) return std::numeric_limits<double>::quiet_NaN();
+  if (tokens_.accept("nan")) return std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
   const Token token = tokens_.expect(TokenKind::Number, "a number");
   double value = 0;
   const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
