@@ -30,19 +30,13 @@ class Printer {
  private:
   void print(const Dim& dim) {
     switch (dim.kind()) {
-      case Dim::Kind::Constant:
-        out_ += std::to_string(dim.constant_part());
-        return;
-      case Dim::Kind::Symbol:
-        out_ += symbol_text(dim.leaf().symbol);
-        return;
+      case Dim::Kind::Constant: out_ += std::to_string(dim.constant_part()); return;
+      case Dim::Kind::Symbol: out_ += symbol_text(dim.leaf().symbol); return;
       case Dim::Kind::Value:
         out_ +=
             fmt::format("value({}, {})", name_of_ ? name_of_(dim.leaf().value) : fmt::format("%{}", dim.leaf().value), dim.leaf().element);
         return;
-      case Dim::Kind::Sum:
-        sum(dim);
-        return;
+      case Dim::Kind::Sum: sum(dim); return;
       case Dim::Kind::FloorDiv: {
         if (rounds_up(dim)) {
           out_ += '-';
@@ -52,28 +46,19 @@ class Printer {
         const Dim& a = dim.operands()[0];
         const Dim& b = dim.operands()[1];
         // A numerator rounded up to a constant divisor: floor_div(n + 7, 8) is ceil_div(n, 8).
-        if (a.kind() == Dim::Kind::Sum && b.is_constant() && b.constant_part() > 1 && a.constant_part() == b.constant_part() - 1) {
+        if (a.kind() == Dim::Kind::Sum && b.is_constant() && b.constant_part() > 1 && a.constant_part() == b.constant_part() - 1 &&
+            reads_back(dim, [&] { return ceil_div(make_sum({a.terms(), 0}), b); })) {
           call("ceil_div", {make_sum({a.terms(), 0}), b});
         } else {
           call("floor_div", dim.operands());
         }
         return;
       }
-      case Dim::Kind::Mod:
-        call("mod", dim.operands());
-        return;
-      case Dim::Kind::Min:
-        call("min", dim.operands());
-        return;
-      case Dim::Kind::Max:
-        call("max", dim.operands());
-        return;
-      case Dim::Kind::Broadcast:
-        call("broadcast", dim.operands());
-        return;
-      case Dim::Kind::Select:
-        select(dim);
-        return;
+      case Dim::Kind::Mod: call("mod", dim.operands()); return;
+      case Dim::Kind::Min: call("min", dim.operands()); return;
+      case Dim::Kind::Max: call("max", dim.operands()); return;
+      case Dim::Kind::Broadcast: call("broadcast", dim.operands()); return;
+      case Dim::Kind::Select: select(dim); return;
     }
     internal_error("a dim is of one of the kinds");
   }
@@ -90,14 +75,10 @@ class Printer {
 
   static std::string_view sign_of(Comparison comparison) {
     switch (comparison) {
-      case Comparison::Equal:
-        return " == ";
-      case Comparison::NotEqual:
-        return " != ";
-      case Comparison::Less:
-        return " < ";
-      case Comparison::LessEqual:
-        return " <= ";
+      case Comparison::Equal: return " == ";
+      case Comparison::NotEqual: return " != ";
+      case Comparison::Less: return " < ";
+      case Comparison::LessEqual: return " <= ";
     }
     internal_error("a comparison is one of the enumerators");
   }
@@ -114,14 +95,25 @@ class Printer {
     out_ += ')';
   }
 
+  // Whether the other spelling makes the same dim: canonical form is not always reached from both.
+  template <typename Make>
+  static bool reads_back(const Dim& dim, Make&& make) {
+    try {
+      return make() == dim;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   // floor_div(-a, b), which is written -ceil_div(a, b).
   static bool rounds_up(const Dim& factor) {
     if (factor.kind() != Dim::Kind::FloorDiv) return false;
     const Dim& a = factor.operands()[0];
-    if (a.is_constant()) return a.constant_part() < 0 && a.constant_part() != INT64_MIN;
     const auto negative = [](const Dim::Term& term) { return term.coefficient < 0 && term.coefficient != INT64_MIN; };
-    return a.kind() == Dim::Kind::Sum && a.constant_part() <= 0 && a.constant_part() != INT64_MIN &&
-           std::ranges::all_of(a.terms(), negative);
+    const bool all_negative = a.is_constant() ? a.constant_part() < 0 && a.constant_part() != INT64_MIN
+                                              : a.kind() == Dim::Kind::Sum && a.constant_part() <= 0 && a.constant_part() != INT64_MIN &&
+                                                    std::ranges::all_of(a.terms(), negative);
+    return all_negative && reads_back(factor, [&] { return Dim(0) - ceil_div(Dim(0) - a, factor.operands()[1]); });
   }
 
   void rounded_up(const Dim& quotient) { call("ceil_div", {Dim(0) - quotient.operands()[0], quotient.operands()[1]}); }
@@ -132,22 +124,17 @@ class Printer {
       // The least coefficient has no positive counterpart to be written with.
       const auto turned = term.coefficient == INT64_MIN ? term.factors.end() : std::ranges::find_if(term.factors, rounds_up);
       const bool minus = (term.coefficient < 0) != (turned != term.factors.end());
-      if (!first)
-        out_ += minus ? " - " : " + ";
-      else if (minus)
-        out_ += '-';
+      if (!first) out_ += minus ? " - " : " + ";
+      else if (minus) out_ += '-';
       first = false;
       const auto coefficient = static_cast<std::uint64_t>(term.coefficient);
       const std::uint64_t magnitude = term.coefficient < 0 ? 0 - coefficient : coefficient;
       if (magnitude != 1) out_ += fmt::format("{}*", magnitude);
       for (auto factor = term.factors.begin(); factor != term.factors.end(); ++factor) {
         if (factor != term.factors.begin()) out_ += '*';
-        if (factor == turned)
-          rounded_up(*factor);
-        else if (rounds_up(*factor))
-          call("floor_div", factor->operands());
-        else
-          print(*factor);
+        if (factor == turned) rounded_up(*factor);
+        else if (rounds_up(*factor)) call("floor_div", factor->operands());
+        else print(*factor);
       }
     }
     const std::int64_t constant = dim.constant_part();

@@ -8,6 +8,7 @@
 #include "ir/print.h"
 #include "ir/quote.h"
 #include "ir/region.h"
+#include "ir/renumber.h"
 
 namespace anydim::ir {
 namespace {
@@ -217,6 +218,8 @@ void FunctionParser::finish() {
                                     "check_shape or bind",
                                     symbol_text(token.text), global_text(function_.name)));
   }
+  // What was named before its definition took its id early.
+  if (!mentioned_.empty()) renumber(function_, definition_order(function_));
 }
 
 Type FunctionParser::optional_type() { return tokens_.accept(":") ? type() : Type{}; }

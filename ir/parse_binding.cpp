@@ -237,16 +237,10 @@ void FunctionParser::refuse_symbol(const Token& name, const Binding& binding) {
 
 Attribute FunctionParser::attribute(const Token& name, const Binding& binding, AttributeInfo::Kind kind) {
   switch (kind) {
-    case AttributeInfo::Kind::Integer:
-      refuse_symbol(name, binding);
-      return read_integer(tokens_, "an integer");
-    case AttributeInfo::Kind::Real:
-      refuse_symbol(name, binding);
-      return real();
-    case AttributeInfo::Kind::String:
-      return tokens_.expect(TokenKind::String, "a quoted string").text;
-    case AttributeInfo::Kind::Integers:
-      return integers(name, binding);
+    case AttributeInfo::Kind::Integer: refuse_symbol(name, binding); return read_integer(tokens_, "an integer");
+    case AttributeInfo::Kind::Real: refuse_symbol(name, binding); return real();
+    case AttributeInfo::Kind::String: return tokens_.expect(TokenKind::String, "a quoted string").text;
+    case AttributeInfo::Kind::Integers: return integers(name, binding);
     case AttributeInfo::Kind::Reals: {
       std::vector<double> list;
       tokens_.expect("(");
@@ -258,10 +252,8 @@ Attribute FunctionParser::attribute(const Token& name, const Binding& binding, A
       tokens_.expect(")");
       return list;
     }
-    case AttributeInfo::Kind::DType:
-      return read_dtype(tokens_);
-    case AttributeInfo::Kind::Tensor:
-      return read_tensor(tokens_, {}, state_.options.files);
+    case AttributeInfo::Kind::DType: return read_dtype(tokens_);
+    case AttributeInfo::Kind::Tensor: return read_tensor(tokens_, {}, state_.options.files);
   }
   tokens_.expected("the value of an attribute");
 }

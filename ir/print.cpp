@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ir/quote.h"
+#include "ir/renumber.h"
 #include "ir/tensor_text.h"
 
 namespace anydim::ir {
@@ -82,9 +83,7 @@ class FunctionPrinter {
 
   void type(const Type& type) {
     switch (type.kind) {
-      case Type::Kind::Unknown:
-        out_ += '_';
-        return;
+      case Type::Kind::Unknown: out_ += '_'; return;
       case Type::Kind::Tensor:
         out_ += "Tensor[";
         dims(type.tensor.dims);
@@ -121,13 +120,43 @@ class FunctionPrinter {
       append_number(out_, *constant);
       return;
     }
-    out_ += dim.to_string([this](ValueId id) { return value_name(id); });
+    const std::vector<ValueId> values = values_of(dim);
+    if (values.size() < 2 || std::is_sorted(values.begin(), values.end(), [this](ValueId a, ValueId b) { return rank(a) < rank(b); })) {
+      out_ += dim.to_string([this](ValueId id) { return value_name(id); });
+      return;
+    }
+    // Dims sort their tensors by id; the text sorts them by definition, so that it doesn't depend on the numbering.
+    const Dim ranked = dim.substitute([this](const DimLeaf& leaf) -> std::optional<Dim> {
+      if (leaf.is_symbol()) return std::nullopt;
+      return Dim::value(rank(leaf.value), leaf.element);
+    });
+    out_ += ranked.to_string([this](ValueId rank) { return value_name(rank < order_.size() ? order_[rank] : rank); });
   }
 
  private:
   static constexpr std::uint32_t unnumbered = ~std::uint32_t{0};
 
   void indent(int depth) { out_.append(2 * static_cast<std::size_t>(depth), ' '); }
+
+  // In order of id.
+  static std::vector<ValueId> values_of(const Dim& dim) {
+    std::vector<ValueId> values;
+    for (const DimLeaf& leaf : dim.leaves()) {
+      if (!leaf.is_symbol()) values.push_back(leaf.value);
+    }
+    std::sort(values.begin(), values.end());
+    return values;
+  }
+
+  // The value's place in the order of definitions.
+  ValueId rank(ValueId id) {
+    if (order_.size() != function_.values.size()) {
+      order_ = definition_order(function_);
+      ranks_.resize(order_.size());
+      for (ValueId i = 0; i < order_.size(); ++i) ranks_[order_[i]] = i;
+    }
+    return id < ranks_.size() ? ranks_[id] : id;
+  }
 
   // With the %.
   std::string value_name(ValueId id) {
@@ -396,6 +425,8 @@ class FunctionPrinter {
   bool canonical_;
   std::vector<std::uint32_t> numbers_;  // canonical: by ValueId, in order of appearance
   std::uint32_t next_number_ = 0;
+  std::vector<ValueId> order_;                   // of definitions; filled where a dim needs it
+  std::vector<ValueId> ranks_;                   // the inverse of order_
   std::optional<std::set<std::string>> closed_;  // while result types print: symbols that stay open
 };
 
