@@ -38,7 +38,12 @@ class Round {
         changed_ = true;
         continue;
       }
-      std::vector<Binding> inserted;
+      std::vector<Binding> inserted = as_progression(facts, binding);
+      if (!inserted.empty()) {
+        for (Binding& counted : inserted) push(result, std::move(counted));
+        changed_ = true;
+        continue;
+      }
       std::optional<Binding> better = as_literal(facts, binding);
       if (!better) better = folded(facts, binding);
       if (!better) better = resolved(facts, binding, inserted);

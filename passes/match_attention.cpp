@@ -27,16 +27,28 @@ ValueId without_scale(const PatternGraph& graph, ValueId value, double& scale) {
   }
 }
 
+// Adding this to a score of ordinary size gives this: selecting it and adding it are one.
+constexpr double absorbing = -1e30;
+
 struct Scores {
   const Binding* product = nullptr;  // q times transposed k
   double scale = 1;
   ValueId bias = no_value;
+  const Binding* selection = nullptr;  // where(mask, scores, fill), or with the branches exchanged
 };
 
 std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
   Scores scores;
   ValueId product = without_scale(graph, value, scores.scale);
   if ((scores.product = graph.applied(product, Op::matmul)) != nullptr) return scores;
+  const Binding* selection = graph.applied(value, Op::where);
+  for (std::size_t i : {1u, 2u}) {
+    if (selection == nullptr || graph.number(selection->operands[3 - i]).value_or(0) > absorbing) continue;
+    Scores inner{.selection = selection};
+    ValueId under = without_scale(graph, selection->operands[i], inner.scale);
+    inner.product = graph.applied(under, Op::matmul);
+    if (inner.product != nullptr && graph.type(under) == graph.type(value)) return inner;
+  }
   // scale * (q k + bias) would scale the bias too: only a bias added last is one.
   const Binding* sum = graph.applied(value, Op::add);
   if (sum == nullptr) return std::nullopt;
@@ -51,9 +63,30 @@ std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
   return std::nullopt;
 }
 
+ValueId add_number(Function& function, DType dtype, double number, const std::string& source, std::vector<Binding>& made) {
+  Tensor tensor(dtype, {});
+  tensor.set_real(0, number);
+  ValueId result = function.add_value("fill", TensorType{dtype, {}});
+  made.push_back({.op = Op::constant, .results = {result}, .attributes = {{"value", tensor}}, .source = source});
+  return result;
+}
+
+// The selection as something to add: 0 where the scores stay, the fill elsewhere.
+ValueId selected_bias(Function& function, const PatternGraph& graph, const Binding& selection, std::vector<Binding>& made) {
+  bool scores_first = graph.number(selection.operands[2]).has_value();
+  DType dtype = graph.type(selection.results[0]).dtype;
+  double fill = *graph.number(selection.operands[scores_first ? 2 : 1]);
+  ValueId zero = add_number(function, dtype, 0, selection.source, made);
+  ValueId low = add_number(function, dtype, fill, selection.source, made);
+  ValueId bias = function.add_value("mask_bias", TensorType{dtype, graph.type(selection.operands[0]).dims});
+  std::vector<ValueId> operands{selection.operands[0], scores_first ? zero : low, scores_first ? low : zero};
+  made.push_back({.op = Op::where, .operands = operands, .results = {bias}, .source = selection.source});
+  return bias;
+}
+
 }  // namespace
 
-// softmax(scale * q k^T + bias) v, with the scale on the scores, on q, on k or split between them.
+// softmax(scale * q k^T + bias) v, also with where(mask, scores, -inf) for the bias, with the scale on the scores, on q, on k or split between them.
 std::optional<std::vector<Binding>> match_attention(Function& function, const PatternGraph& graph, const Binding& binding) {
   if (binding.op != Op::matmul) return std::nullopt;
   const Binding* softmax = graph.applied(binding.operands[0], Op::softmax);
@@ -81,9 +114,12 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
   Binding transpose{.op = Op::transpose, .operands = {transposed}, .results = {k}, .source = binding.source};
   transpose.attributes.emplace("perm", perm);
   Binding made{.op = Op::attention, .operands = {q, k, v}, .results = binding.results, .source = binding.source};
+  std::vector<Binding> all{transpose};
+  if (scores->selection != nullptr) scores->bias = selected_bias(function, graph, *scores->selection, all);
   if (scores->bias != no_value) made.operands.push_back(scores->bias);
   made.attributes.emplace("scale", scores->scale);
-  return std::vector{transpose, made};
+  all.push_back(std::move(made));
+  return all;
 }
 
 }  // namespace anydim::passes

@@ -15,6 +15,8 @@ namespace {
 
 // Results up to this many elements are computed at compile time.
 constexpr std::int64_t folding_limit = 1024;
+// Shorter constants are axes and shapes, better read as they are.
+constexpr std::int64_t shortest_progression = 16;
 
 const TensorType* tensor_of(const RuleFacts& facts, ValueId value) {
   const Type& type = facts.function.values[value].type;
@@ -164,6 +166,29 @@ std::optional<Binding> as_literal(const RuleFacts& facts, const Binding& binding
   literal.op = type->rank() == 0 ? Op::dim : Op::shape;
   literal.dims = *contents;
   return literal;
+}
+
+std::vector<Binding> as_progression(const RuleFacts& facts, const Binding& binding) {
+  if (binding.op != Op::constant) return {};
+  const Tensor& tensor = tensor_attribute(binding, "value");
+  std::int64_t count = tensor.elements();
+  bool one_row = std::count_if(tensor.dims().begin(), tensor.dims().end(), [](std::int64_t dim) { return dim != 1; }) == 1;
+  if (tensor.dtype() != DType::I64 || !one_row || count < shortest_progression) return {};
+  std::span<const std::int64_t> elements = tensor.as<std::int64_t>();
+  std::int64_t step = 0, stop = 0;
+  if (__builtin_sub_overflow(elements[1], elements[0], &step) || step == 0) return {};
+  for (std::size_t i = 1; i < elements.size(); ++i) {
+    std::int64_t next = 0;
+    if (__builtin_add_overflow(elements[i - 1], step, &next) || next != elements[i]) return {};
+  }
+  if (__builtin_add_overflow(elements.back(), step, &stop)) return {};
+  Binding arange{.op = Op::arange, .results = binding.results, .source = binding.source};
+  arange.attributes = {{"start", elements[0]}, {"stop", stop}, {"step", step}, {"dtype", DType::I64}};
+  if (tensor.rank() == 1) return {arange};
+  arange.results = {facts.function.add_value(facts.function.values[binding.results[0]].name + "_counted", TensorType{DType::I64, {Dim(count)}})};
+  Binding reshape{.op = Op::reshape, .operands = arange.results, .results = binding.results, .source = binding.source};
+  reshape.attributes.emplace("shape", tensor.dims());
+  return {arange, reshape};
 }
 
 std::optional<Binding> folded(const RuleFacts& facts, const Binding& binding) {

@@ -26,6 +26,10 @@ std::optional<ir::ValueId> unchanged(const RuleFacts& facts, const ir::Binding& 
 // An integer or bool result with known elements as a literal: a constant where all are numbers, else shape or dim.
 std::optional<ir::Binding> as_literal(const RuleFacts& facts, const ir::Binding& binding);
 
+// A long integer constant that counts up or down evenly (position ids), as an arange: its elements are then known at any index. The last of
+// the bindings has the constant's result; empty where it is no progression.
+std::vector<ir::Binding> as_progression(const RuleFacts& facts, const ir::Binding& binding);
+
 // A small result of constants, computed.
 std::optional<ir::Binding> folded(const RuleFacts& facts, const ir::Binding& binding);
 
