@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "ir/print.h"
 
 namespace anydim::ir {
 namespace {
@@ -84,7 +85,7 @@ class Binder {
       if (expected == inputs_[input].dims[dimension]) continue;
       if (dim.is_constant()) fail({input, dimension}, "", fmt::format("{}", expected));
       if (dim.kind() != Dim::Kind::Symbol) {
-        fail({input, dimension}, "", fmt::format("{} = {}", dim.to_string(), expected));
+        fail({input, dimension}, "", fmt::format("{} = {}", print(function_, dim), expected));
       }
       const Place first = first_use_.find(dim.leaf().symbol)->second;
       fail({input, dimension}, dim.leaf().symbol,
@@ -97,7 +98,7 @@ class Binder {
     if (found != values_.end()) return found->second;
     throw Error(ErrorKind::Unsupported,
                 fmt::format("input '{}', dimension {}: {} depends on something that no input's dimension gives by itself.",
-                            name_of_input(input), dimension, type_of(input).dims[dimension].to_string()));
+                            name_of_input(input), dimension, print(function_, type_of(input).dims[dimension])));
   }
 
   const Function& function_;
@@ -126,8 +127,7 @@ std::string division_by_zero(const std::string& node) { return fmt::format("{}: 
 std::string shape_check_failed(const Function& function, const Binding& check, std::size_t dimension, std::int64_t expected,
                                std::int64_t got) {
   const Dim& demanded = check.dims[dimension];
-  const std::string symbol =
-      demanded.is_constant() ? "" : fmt::format(" ({})", demanded.to_string([&](ValueId id) { return function.values[id].name; }));
+  const std::string symbol = demanded.is_constant() ? "" : fmt::format(" ({})", print(function, demanded));
   const std::string& tensor = function.values[check.operands[0]].name;
   return fmt::format("@{}: {}: dimension {}{} of %{}: expected {}, got {}.", function.name, describe(function, check), dimension, symbol,
                      tensor, expected, got);

@@ -8,6 +8,7 @@
 
 #include "ir/bind.h"
 #include "ir/evaluate_ops.h"
+#include "ir/print.h"
 
 namespace anydim::ir {
 namespace {
@@ -27,21 +28,17 @@ Tensor shape_literal(const OpCall& call) {
 
 std::vector<Tensor> apply(const OpCall& call) {
   switch (call.binding.op) {
-    case Op::constant:
-      return {tensor_attribute(call.binding, "value")};
+    case Op::constant: return {tensor_attribute(call.binding, "value")};
     case Op::shape:
-    case Op::dim:
-      return {shape_literal(call)};
+    case Op::dim: return {shape_literal(call)};
     case Op::shape_of: {
       const Extents& dims = call.operand(0).dims();
       return {Tensor::of(DType::I64, {static_cast<std::int64_t>(dims.size())}, dims)};
     }
     case Op::full:
-    case Op::dyn_full:
-      return {evaluate_full(call)};
+    case Op::dyn_full: return {evaluate_full(call)};
     case Op::arange:
-    case Op::dyn_arange:
-      return {evaluate_arange(call)};
+    case Op::dyn_arange: return {evaluate_arange(call)};
 
     case Op::abs:
     case Op::neg:
@@ -94,45 +91,30 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::bit_and:
     case Op::bit_or:
     case Op::bit_xor:
-    case Op::where:
-      return {evaluate_elementwise(call)};
+    case Op::where: return {evaluate_elementwise(call)};
 
     case Op::reshape:
-    case Op::dyn_reshape:
-      return {evaluate_reshape(call)};
-    case Op::flatten:
-      return {evaluate_flatten(call)};
+    case Op::dyn_reshape: return {evaluate_reshape(call)};
+    case Op::flatten: return {evaluate_flatten(call)};
     case Op::broadcast_to:
-    case Op::dyn_broadcast_to:
-      return {evaluate_broadcast_to(call)};
+    case Op::dyn_broadcast_to: return {evaluate_broadcast_to(call)};
     case Op::expand_dims:
-    case Op::dyn_expand_dims:
-      return {evaluate_expand_dims(call)};
+    case Op::dyn_expand_dims: return {evaluate_expand_dims(call)};
     case Op::squeeze:
-    case Op::dyn_squeeze:
-      return {evaluate_squeeze(call)};
-    case Op::transpose:
-      return {evaluate_transpose(call)};
-    case Op::concat:
-      return {evaluate_concat(call)};
+    case Op::dyn_squeeze: return {evaluate_squeeze(call)};
+    case Op::transpose: return {evaluate_transpose(call)};
+    case Op::concat: return {evaluate_concat(call)};
     case Op::strided_slice:
-    case Op::dyn_strided_slice:
-      return {evaluate_slice(call)};
+    case Op::dyn_strided_slice: return {evaluate_slice(call)};
     case Op::split:
-    case Op::dyn_split:
-      return evaluate_split(call);
+    case Op::dyn_split: return evaluate_split(call);
     case Op::tile:
-    case Op::dyn_tile:
-      return {evaluate_tile(call)};
+    case Op::dyn_tile: return {evaluate_tile(call)};
     case Op::trilu:
-    case Op::dyn_trilu:
-      return {evaluate_trilu(call)};
-    case Op::gather:
-      return {evaluate_gather(call)};
-    case Op::gather_elements:
-      return {evaluate_gather_elements(call)};
-    case Op::gather_nd:
-      return {evaluate_gather_nd(call)};
+    case Op::dyn_trilu: return {evaluate_trilu(call)};
+    case Op::gather: return {evaluate_gather(call)};
+    case Op::gather_elements: return {evaluate_gather_elements(call)};
+    case Op::gather_nd: return {evaluate_gather_nd(call)};
 
     case Op::reduce_sum:
     case Op::reduce_mean:
@@ -143,26 +125,20 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::dyn_reduce_mean:
     case Op::dyn_reduce_max:
     case Op::dyn_reduce_min:
-    case Op::dyn_reduce_prod:
-      return {evaluate_reduce(call)};
+    case Op::dyn_reduce_prod: return {evaluate_reduce(call)};
 
-    case Op::matmul:
-      return {evaluate_matmul(call)};
+    case Op::matmul: return {evaluate_matmul(call)};
     case Op::softmax:
-    case Op::log_softmax:
-      return {evaluate_softmax(call)};
-    case Op::layer_norm:
-      return {evaluate_layer_norm(call)};
-    case Op::attention:
-      return {evaluate_attention(call)};
+    case Op::log_softmax: return {evaluate_softmax(call)};
+    case Op::layer_norm: return {evaluate_layer_norm(call)};
+    case Op::attention: return {evaluate_attention(call)};
 
     case Op::check_shape:
     case Op::bind:
     case Op::call:
     case Op::branch:
     case Op::loop:
-    case Op::region:
-      break;
+    case Op::region: break;
   }
   internal_error(fmt::format("{} is evaluated with its function", describe(call.function, call.binding)));
 }
@@ -203,7 +179,7 @@ class Frame {
       const auto found = symbols_.find(leaf.symbol);
       if (found == symbols_.end()) {
         throw Error(ErrorKind::Inputs,
-                    fmt::format("@{}: the symbol {} has no value where {} is needed.", function_.name, leaf.symbol, dim.to_string()));
+                    fmt::format("@{}: the symbol {} has no value where {} is needed.", function_.name, leaf.symbol, print(function_, dim)));
       }
       return found->second;
     });
@@ -277,7 +253,7 @@ class Frame {
     if (value < 0 || value > highest) {
       throw Error(ErrorKind::Inputs,
                   fmt::format("@{}: {}: {} bound to %{}: expected from 0 to {}, got {}.", function_.name, describe(function_, binding),
-                              binding.dims[0].to_string(), function_.values[binding.operands[0]].name, highest, value));
+                              print(function_, binding.dims[0]), function_.values[binding.operands[0]].name, highest, value));
     }
     symbols_.insert_or_assign(binding.dims[0].leaf().symbol, value);
     return {};

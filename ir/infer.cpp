@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/region.h"
 #include "ir/shape_rules.h"
 
 namespace anydim::ir {
@@ -32,8 +33,9 @@ class ModuleInference {
 
 class FunctionPass {
  public:
-  FunctionPass(ModuleInference& owner, Function& function, FunctionInference& result)
-      : owner_(owner), function_(function), result_(result) {
+  enum class Kind { Function, Region };
+  FunctionPass(ModuleInference& owner, Function& function, FunctionInference& result, Kind kind)
+      : owner_(owner), function_(function), result_(result), kind_(kind) {
     for (const ValueId parameter : function.body.parameters) {
       if (!function.values[parameter].type.is_tensor()) {
         throw Error(ErrorKind::Malformed,
@@ -54,7 +56,7 @@ class FunctionPass {
       result_.requirements.clear();
       infer_block(function_.body);
     } while (narrowed_);
-    remove_unused_opaque_symbols();
+    if (kind_ == Kind::Function) remove_unused_opaque_symbols();
   }
 
  private:
@@ -64,16 +66,11 @@ class FunctionPass {
 
   void infer_binding(Binding& binding) {
     switch (binding.op) {  // NOLINT: only control flow differs; apply_shape_rule switches over every op
-      case Op::call:
-        return infer_call(binding);
-      case Op::branch:
-        return infer_branch(binding);
-      case Op::loop:
-        return infer_loop(binding);
-      case Op::region:
-        return infer_region(binding);
-      default:
-        break;
+      case Op::call: return infer_call(binding);
+      case Op::branch: return infer_branch(binding);
+      case Op::loop: return infer_loop(binding);
+      case Op::region: return infer_region(binding);
+      default: break;
     }
     facts_.clear();
     for (const ValueId operand : binding.operands) facts_.push_back(facts_of(operand));
@@ -103,7 +100,7 @@ class FunctionPass {
     Proof proof = prove(precondition, function_.symbols);
     if (proof == Proof::Yes) return;
     if (proof == Proof::No) contradiction(binding, precondition);
-    if (depth_ == 0 && may_narrow(precondition) && narrow_from(precondition, function_.symbols, describe(function_, binding))) {
+    if (may_narrow(precondition) && narrow_from(precondition, function_.symbols, describe(function_, binding))) {
       narrowed_ = true;
       return;
     }
@@ -118,8 +115,10 @@ class FunctionPass {
         {std::move(precondition), describe(function_, binding), binding.results.empty() ? no_value : binding.results[0]});
   }
 
-  // Only ranges of parameter symbols are checked where a call binds them, so only those may rest on a precondition.
+  // Only ranges of parameter symbols are checked where a call binds them, so only those may rest on a precondition, and only on
+  // one that every call meets. A region's symbols and ranges are part of its identity and stay as they are.
   bool may_narrow(const Precondition& precondition) const {
+    if (depth_ > 0 || kind_ == Kind::Region) return false;
     const auto bound_elsewhere = [&](const Dim& dim) {
       return dim.kind() == Dim::Kind::Symbol && !parameter_symbols_.contains(dim.leaf().symbol);
     };
@@ -381,6 +380,7 @@ class FunctionPass {
   ModuleInference& owner_;
   Function& function_;
   FunctionInference& result_;
+  Kind kind_;
   std::set<std::string, std::less<>> parameter_symbols_;
   std::vector<const Tensor*> constants_;
   std::vector<OperandFacts> facts_;
@@ -391,12 +391,20 @@ class FunctionPass {
 void ModuleInference::infer_callee(std::size_t index) {
   if (states[index] != State::Untouched) return;
   states[index] = State::Running;
-  FunctionPass(*this, module.functions[index], result.functions[index]).run();
+  FunctionPass(*this, module.functions[index], result.functions[index], FunctionPass::Kind::Function).run();
   states[index] = State::Done;
 }
 
+// Types are part of a region's identity.
+bool same_types(const Function& a, const Function& b) { return std::ranges::equal(a.values, b.values, {}, &Value::type, &Value::type); }
+
 InferenceResult ModuleInference::run() {
-  for (std::size_t i = 0; i < module.regions.size(); ++i) FunctionPass(*this, module.regions[i].body, result.regions[i]).run();
+  for (std::size_t i = 0; i < module.regions.size(); ++i) {
+    Region& region = module.regions[i];
+    const Function before = region.body;
+    FunctionPass(*this, region.body, result.regions[i], FunctionPass::Kind::Region).run();
+    if (!region.identity.empty() && !same_types(before, region.body)) seal(region);
+  }
   for (std::size_t i = 0; i < module.functions.size(); ++i) infer_callee(i);
   return std::move(result);
 }

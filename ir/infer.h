@@ -27,7 +27,7 @@ struct InferenceResult {
 
 // Writes the type of every value that is not a parameter of a function or region (block parameters included) and narrows the ranges of
 // parameter symbols where code that always runs demands it, keeping the reason. A dim that leaves its scope (join of branches, loop carry, result of a
-// call) becomes a fresh opaque symbol. Recursive functions need declared result types. Throws what shape rules throw, and
+// call) becomes a fresh opaque symbol. Recursive functions need declared result types. A sealed region whose types change is sealed anew. Throws what shape rules throw, and
 // Error{Malformed} with the operands' types where a precondition is provably false.
 InferenceResult infer_types(Module& module);
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "ir/error.h"
+#include "ir/print.h"
 #include "ir/shape_rule.h"
 
 namespace anydim::ir {
@@ -62,18 +63,13 @@ bool narrow_symbol(const Precondition& precondition, const Dim& symbol, const Di
 Proof prove(const Precondition& precondition, const SymbolTable& symbols) {
   const auto& [relation, left, right, what] = precondition;
   switch (relation) {
-    case Precondition::Relation::Equal:
-      return prove_equal(left, right, symbols);
+    case Precondition::Relation::Equal: return prove_equal(left, right, symbols);
     case Precondition::Relation::Broadcastable:
       return any_of({prove_equal(left, right, symbols), prove_equal(left, 1, symbols), prove_equal(right, 1, symbols)});
-    case Precondition::Relation::ExpandsTo:
-      return any_of({prove_equal(left, right, symbols), prove_equal(left, 1, symbols)});
-    case Precondition::Relation::LessEqual:
-      return prove_less_equal(left, right, symbols);
-    case Precondition::Relation::NonZero:
-      return negated(prove_equal(left, 0, symbols));
-    case Precondition::Relation::MultipleOf:
-      return prove_multiple(left, right, symbols);
+    case Precondition::Relation::ExpandsTo: return any_of({prove_equal(left, right, symbols), prove_equal(left, 1, symbols)});
+    case Precondition::Relation::LessEqual: return prove_less_equal(left, right, symbols);
+    case Precondition::Relation::NonZero: return negated(prove_equal(left, 0, symbols));
+    case Precondition::Relation::MultipleOf: return prove_multiple(left, right, symbols);
   }
   internal_error("every relation has a proof");
 }
@@ -90,30 +86,18 @@ bool narrow_from(const Precondition& precondition, SymbolTable& symbols, const s
 
 std::string to_string(const Precondition& precondition, const Function& function) {
   const auto& [relation, left, right, what] = precondition;
-  const auto text = [&](const Dim& dim) {
-    return dim.to_string([&](ValueId id) { return id < function.values.size() ? function.values[id].name : "?"; });
-  };
+  const auto text = [&](const Dim& dim) { return print(function, dim); };
   std::string expected;
   switch (relation) {
-    case Precondition::Relation::Equal:
-      expected = text(right);
-      break;
+    case Precondition::Relation::Equal: expected = text(right); break;
     case Precondition::Relation::Broadcastable:
       expected =
           left.is_constant() && right.is_constant() ? fmt::format("{} or 1", text(right)) : fmt::format("{} or one of both 1", text(right));
       break;
-    case Precondition::Relation::ExpandsTo:
-      expected = fmt::format("{} or 1", text(right));
-      break;
-    case Precondition::Relation::LessEqual:
-      expected = fmt::format("at most {}", text(right));
-      break;
-    case Precondition::Relation::NonZero:
-      expected = "a number other than 0";
-      break;
-    case Precondition::Relation::MultipleOf:
-      expected = fmt::format("a multiple of {}", text(right));
-      break;
+    case Precondition::Relation::ExpandsTo: expected = fmt::format("{} or 1", text(right)); break;
+    case Precondition::Relation::LessEqual: expected = fmt::format("at most {}", text(right)); break;
+    case Precondition::Relation::NonZero: expected = "a number other than 0"; break;
+    case Precondition::Relation::MultipleOf: expected = fmt::format("a multiple of {}", text(right)); break;
   }
   return fmt::format("{}: expected {}, got {}", what, expected, text(left));
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "ir/print.h"
 #include "ir/shape_rules.h"
 
 namespace anydim::ir {
@@ -141,9 +142,7 @@ std::string RuleContext::operand_text(std::size_t operand) const {
   return fmt::format("operand {} (%{})", operand, function.values[binding.operands[operand]].name);
 }
 
-std::string RuleContext::text(const Dim& dim) const {
-  return dim.to_string([this](ValueId id) { return function.values[id].name; });
-}
+std::string RuleContext::text(const Dim& dim) const { return print(function, dim); }
 
 void RuleContext::malformed(const std::string& message) const {
   throw Error(ErrorKind::Malformed, fmt::format("{}: {}.", describe(function, binding), message));
@@ -153,13 +152,7 @@ void RuleContext::unsupported(const std::string& message) const {
   throw Error(ErrorKind::Unsupported, fmt::format("{}: {}.", describe(function, binding), message));
 }
 
-std::string text_of(const TensorType& type, const Function& function) {
-  std::string dims;
-  for (const Dim& dim : type.dims) {
-    dims += (dims.empty() ? "" : ", ") + dim.to_string([&](ValueId id) { return function.values[id].name; });
-  }
-  return fmt::format("Tensor[({}), {}]", dims, name_of(type.dtype));
-}
+std::string text_of(const TensorType& type, const Function& function) { return print(function, Type(type)); }
 
 std::string dimension_of_operand(std::size_t dimension, std::size_t operand) {
   return fmt::format("dimension {} of operand {}", dimension, operand);
@@ -181,10 +174,8 @@ Contents fitting(DType dtype, std::vector<Dim> contents, const SymbolTable& symb
   if (dtype == DType::I64 || dtype == DType::Bool) return contents;
   const int bits = static_cast<int>(size_of(dtype)) * 8;
   Interval range{0, std::numeric_limits<std::int64_t>::max()};
-  if (is_signed(dtype))
-    range = {-(std::int64_t{1} << (bits - 1)), (std::int64_t{1} << (bits - 1)) - 1};
-  else if (bits < 64)
-    range.high = (std::int64_t{1} << bits) - 1;
+  if (is_signed(dtype)) range = {-(std::int64_t{1} << (bits - 1)), (std::int64_t{1} << (bits - 1)) - 1};
+  else if (bits < 64) range.high = (std::int64_t{1} << bits) - 1;
   for (const Dim& element : contents) {
     const Interval reach = bounds(element, symbols);
     if (reach.low < range.low || reach.high > range.high) return std::nullopt;
