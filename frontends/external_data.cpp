@@ -100,9 +100,12 @@ ir::Tensor ExternalData::load(const std::string& tensor_name, ir::DType dtype, s
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % ir::size_of(dtype) != 0) {
     ir::Tensor copy(dtype, std::move(dims));
     std::memcpy(copy.mutable_bytes().data(), bytes.data(), bytes.size());
+    check_bools(copy, fmt::format("tensor {}", quoted_name(tensor_name)));
     return copy;
   }
-  return {dtype, std::move(dims), bytes, file, ir::TensorOrigin{location.file, location.offset, length, {}}};
+  ir::Tensor mapped(dtype, std::move(dims), bytes, file, ir::TensorOrigin{location.file, location.offset, length, {}});
+  check_bools(mapped, fmt::format("tensor {}", quoted_name(tensor_name)));
+  return mapped;
 }
 
 }  // namespace anydim::frontends

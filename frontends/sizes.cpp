@@ -3,22 +3,33 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "ir/error.h"
 
 namespace anydim::frontends {
 
-std::string quoted_name(std::string_view name) {
+std::string printable(std::string_view name) {
   constexpr std::size_t longest = 200;
-  std::string text = "'";
+  std::string text;
   for (const char c : name.substr(0, longest)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      text += fmt::format("\\x{:02x}", byte);
-    else
-      text += c;
+    if (byte < 0x20 || byte == 0x7f) text += fmt::format("\\x{:02x}", byte);
+    else text += c;
   }
-  if (name.size() > longest) text += "...";
-  return text + "'";
+  return name.size() > longest ? text + "..." : text;
+}
+
+std::string quoted_name(std::string_view name) { return "'" + printable(name) + "'"; }
+
+void check_bools(const ir::Tensor& tensor, const std::string& what) {
+  if (tensor.dtype() != ir::DType::Bool) return;
+  const auto bytes = tensor.bytes();
+  const auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  if (bad == bytes.end()) return;
+  throw Error(ErrorKind::Malformed, fmt::format("{} is bool, but element {} has the value {}: expected 0 or 1", what, bad - bytes.begin(),
+                                                std::to_integer<int>(*bad)));
 }
 
 std::string dims_text(const std::vector<std::int64_t>& dims) {

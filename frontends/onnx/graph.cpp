@@ -126,7 +126,7 @@ class GraphImporter {
     const Operator* row = find_operator(proto.op_type(), opset_);
     internal_check(row != nullptr, "unsupported operators were refused before");
     Node node(builder_, external_, proto, name, opset_,
-              operands_of(proto, fmt::format("node {} ({})", quoted_name(name), proto.op_type())));
+              operands_of(proto, fmt::format("node {} ({})", quoted_name(name), printable(proto.op_type()))));
     check_form(node, proto, *row);
     const std::size_t first_new = builder_.function().values.size();
     row->import(node);

@@ -9,7 +9,7 @@ namespace anydim::frontends {
 
 // importers_elementwise.cpp
 void import_elementwise(Node& node, ir::Op op);  // operands of one element type
-void import_fold(Node& node, ir::Op op);  // op over all operands from left to right
+void import_fold(Node& node, ir::Op op);         // op over all operands from left to right
 void import_cast(Node& node);
 void import_cast_like(Node& node);
 void import_clip(Node& node);

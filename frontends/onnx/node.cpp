@@ -12,12 +12,20 @@
 
 namespace anydim::frontends {
 
+namespace {
+
+// One node may make many values and bindings, which repeat these: a long name must not be multiplied by their number.
+constexpr std::size_t longest_stem = 128;
+constexpr std::size_t longest_source = 256;
+
+}  // namespace
+
 Node::Node(FunctionBuilder& builder, ExternalData& external, onnx::NodeProto& proto, std::string name, int opset,
            std::vector<ir::ValueId> operands)
     : builder_(builder), external_(external), proto_(proto), name_(std::move(name)), opset_(opset), operands_(std::move(operands)),
       results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
 
-std::string Node::description() const { return fmt::format("node {} ({})", quoted_name(name_), proto_.op_type()); }
+std::string Node::description() const { return fmt::format("node {} ({})", quoted_name(name_), printable(proto_.op_type())); }
 
 void Node::malformed(std::string_view reason) const { throw Error(ErrorKind::Malformed, fmt::format("{} {}", description(), reason)); }
 
@@ -64,9 +72,9 @@ void Node::check_same_dtypes() const {
 
 std::string Node::stem() const {
   for (const std::string& output : proto_.output()) {
-    if (!output.empty()) return output;
+    if (!output.empty()) return output.substr(0, longest_stem);
   }
-  return name_;
+  return name_.substr(0, longest_stem);
 }
 
 ir::ValueId Node::emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
@@ -79,7 +87,7 @@ std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> ope
   binding.op = op;
   binding.operands = std::move(operands);
   binding.attributes = std::move(attributes);
-  binding.source = name_;
+  binding.source = name_.substr(0, longest_source);
   const ir::DType dtype = result_dtype(binding, builder_);
   for (std::size_t i = 0; i < results; ++i) binding.results.push_back(builder_.add_intermediate(stem(), dtype));
   std::vector<ir::ValueId> ids = binding.results;

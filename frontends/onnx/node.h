@@ -27,22 +27,22 @@ class Node {
        std::vector<ir::ValueId> operands);
 
   int opset() const { return opset_; }
-  std::string description() const;                               // "node 'x' (Op)"
-  [[noreturn]] void malformed(std::string_view reason) const;    // "node 'x' (Op) REASON"
+  std::string description() const;                             // "node 'x' (Op)"
+  [[noreturn]] void malformed(std::string_view reason) const;  // "node 'x' (Op) REASON"
   [[noreturn]] void unsupported(std::string_view reason) const;
 
   // Operands
   std::size_t operand_count() const { return operands_.size(); }
   bool has_operand(std::size_t index) const;
-  ir::ValueId operand(std::size_t index) const;                  // Malformed where it is left out
-  ir::ValueId optional_operand(std::size_t index) const;         // no_value where it is left out
-  ir::ValueId index_operand(std::size_t index);                  // an integer tensor, as i64
+  ir::ValueId operand(std::size_t index) const;           // Malformed where it is left out
+  ir::ValueId optional_operand(std::size_t index) const;  // no_value where it is left out
+  ir::ValueId index_operand(std::size_t index);           // an integer tensor, as i64
   ir::ValueId optional_index_operand(std::size_t index);
-  std::vector<ir::ValueId> operands() const;                     // all; Malformed where one is left out
+  std::vector<ir::ValueId> operands() const;  // all; Malformed where one is left out
   ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
   ir::DType dtype() const { return dtype(operand(0)); }
   std::optional<ir::Tensor> constant_operand(std::size_t index) const;  // where it is an initialiser or a Constant
-  void check_same_dtypes() const;                                // of all operands; Malformed where they differ
+  void check_same_dtypes() const;                                       // of all operands; Malformed where they differ
 
   // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be asked for more than once;
   // one that nobody asks for is refused at the end, as its meaning would be lost.
@@ -50,15 +50,15 @@ class Node {
   int attribute_count() const;
   std::int64_t integer(std::string_view name, std::int64_t fallback);
   std::int64_t integer(std::string_view name);
-  bool flag(std::string_view name, bool fallback);               // an integer that must be 0 or 1
+  bool flag(std::string_view name, bool fallback);  // an integer that must be 0 or 1
   double real(std::string_view name, double fallback);
   double real(std::string_view name);
   std::string string(std::string_view name, std::string_view fallback);
   std::vector<std::int64_t> integers(std::string_view name);
   std::optional<std::vector<std::int64_t>> optional_integers(std::string_view name);
   std::vector<double> reals(std::string_view name);
-  ir::Tensor tensor(std::string_view name);                      // moves the data out: once
-  void ignore_attribute(std::string_view name);                  // one that has no meaning here
+  ir::Tensor tensor(std::string_view name);      // moves the data out: once
+  void ignore_attribute(std::string_view name);  // one that has no meaning here
   void check_attributes_used() const;
 
   // Bindings

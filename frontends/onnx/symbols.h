@@ -20,6 +20,7 @@ class SymbolNames {
  private:
   ir::SymbolTable& table_;
   std::unordered_map<std::string, std::string> symbols_;  // the model's names to ours
+  std::unordered_map<std::string, int> next_suffix_;      // of each identifier that several names lead to
 };
 
 }  // namespace anydim::frontends

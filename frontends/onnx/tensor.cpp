@@ -60,16 +60,6 @@ std::string type_text(ir::DType dtype, const std::vector<std::int64_t>& dims) {
   return fmt::format("{} {}", ir::name_of(dtype), dims_text(dims));
 }
 
-// A bool that is neither 0 nor 1 has no meaning in C++, and code is compiled on the assumption that there is none.
-void check_bools(const ir::Tensor& tensor, const std::string& what) {
-  if (tensor.dtype() != ir::DType::Bool) return;
-  const auto bytes = tensor.bytes();
-  const auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
-  if (bad == bytes.end()) return;
-  malformed(what,
-            fmt::format(" is bool, but element {} has the value {}: expected 0 or 1", bad - bytes.begin(), std::to_integer<int>(*bad)));
-}
-
 ir::Tensor take_raw(onnx::TensorProto& proto, ir::DType dtype, std::vector<std::int64_t> dims, std::int64_t needed,
                     const std::string& what) {
   if (static_cast<std::int64_t>(proto.raw_data().size()) != needed) {
@@ -200,9 +190,7 @@ ir::Tensor take_tensor(onnx::TensorProto& proto, const std::string& what, Extern
   const int filled = filled_fields(proto);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     if (filled > 0) malformed(what, " has data both inside the model and in another file");
-    ir::Tensor tensor = external.load(proto.name(), dtype, std::move(dims), external_location(proto, what));
-    check_bools(tensor, what);
-    return tensor;
+    return external.load(proto.name(), dtype, std::move(dims), external_location(proto, what));
   }
   if (filled > 1) malformed(what, " has its data in more than one field; expected one");
   ir::Tensor tensor =

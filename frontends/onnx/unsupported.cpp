@@ -21,10 +21,10 @@ bool is_standard(const std::string& domain) { return domain.empty() || domain ==
 
 // "Conv", "com.microsoft.FusedMatMul", or "Gelu in opset 17" where another opset has it.
 std::string operator_text(const onnx::NodeProto& node, int opset) {
-  if (!is_standard(node.domain())) return fmt::format("{}.{}", node.domain(), node.op_type());
+  if (!is_standard(node.domain())) return fmt::format("{}.{}", printable(node.domain()), printable(node.op_type()));
   const auto rows = all_operators();
   const bool elsewhere = std::any_of(rows.begin(), rows.end(), [&](const Operator& row) { return row.name == node.op_type(); });
-  return elsewhere ? fmt::format("{} in opset {}", node.op_type(), opset) : node.op_type();
+  return elsewhere ? fmt::format("{} in opset {}", node.op_type(), opset) : printable(node.op_type());
 }
 
 struct Use {

@@ -66,5 +66,29 @@ TEST(HostileBytes, FlippedBytesOfASmallModel) {
   }
 }
 
+// Names are repeated in what a node becomes; a model of a few hundred kilobytes must not become gigabytes.
+TEST(HostileBytes, LongNamesAreNotMultiplied) {
+  const std::string long_name(100000, 'n');
+  ModelBuilder builder(13);
+  builder.input("x", f32, {4}).output("y");
+  builder.node("Max", std::vector<std::string>(20000, "x"), {"y"}).name(long_name);
+  std::vector<std::string> parts{long_name};
+  for (int i = 0; i < 20000; ++i) parts.push_back("p" + std::to_string(i));
+  builder.node("Split", {"x"}, parts);
+  const ir::Module module = builder.read();
+  std::size_t bytes = 0;
+  for (const auto& binding : module.functions[0].body.bindings) bytes += binding.source.size();
+  for (const auto& value : module.functions[0].values) bytes += value.name.size();
+  EXPECT_LT(bytes, 20'000'000u);
+}
+
+TEST(HostileBytes, ManyNamesThatLeadToOneSymbolAreReadQuickly) {
+  ModelBuilder builder;
+  std::vector<DimSpec> dims;
+  for (int i = 0; i < 50000; ++i) dims.emplace_back(std::string(64, 'd') + std::to_string(i));
+  builder.input("x", f32, dims).output("x");
+  EXPECT_EQ(builder.read().functions[0].symbols.names().size(), 50000u);
+}
+
 }  // namespace
 }  // namespace anydim::frontends
