@@ -66,8 +66,8 @@ class AttentionEmitter {
     const auto reserve = [&](const Dim& elements) { return scratch_.reserve(kernel_, elements * element_bytes()); };
     const Dim padded_width = rounded(form_.width.extent);
     if (!query_) query_panel_ = reserve(rounded(form_.depth.extent) * schedule_.block_rows);
-    key_panel_ = reserve(form_.depth.extent * schedule_.block_keys);
-    if (!values_) value_panel_ = reserve(padded_width * schedule_.block_keys);
+    key_panel_ = reserve(form_.depth.extent * schedule_.block_keys + panel_ * panel_);
+    if (!values_) value_panel_ = reserve(padded_width * schedule_.block_keys + panel_ * panel_);
     scores_ = reserve(schedule_.rows * schedule_.block_keys);
     row_maxima_ = reserve(schedule_.rows * lanes_);
     scales_ = reserve(schedule_.rows);
@@ -138,12 +138,14 @@ class AttentionEmitter {
     block_keys_ = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, builder.CreateSub(key_count_, first_key), kernel_.constant(schedule_.block_keys));
     Value* zero = kernel_.constant(0);
     emit_pack_panels(kernel_, block, {.program = form_.k, .dtype = dtype_, .column = form_.key, .depth = form_.depth, .first_column = first_key, .first_depth = zero,
-                                      .columns = block_keys_, .depths = depth_, .to = key_panel_});
+                                      .columns = block_keys_, .depths = depth_, .to = key_panel_,
+                                      .transposed = lies_transposed(kernel_.region(), form_.k, form_.key, form_.depth, kernel_.symbols())});
     if (!values_) {
       kernel_.guarded(block, kernel_.at(block).CreateICmpNE(width_stride_, zero), [&](Scope& scope) {
         Value* width = emit_index(kernel_, scope, form_.width.extent);
         emit_pack_panels(kernel_, scope, {.program = form_.v, .dtype = dtype_, .column = form_.width, .depth = form_.key, .first_column = zero, .first_depth = first_key,
-                                          .columns = width, .depths = block_keys_, .to = value_panel_});
+                                          .columns = width, .depths = block_keys_, .to = value_panel_,
+                                          .transposed = lies_transposed(kernel_.region(), form_.v, form_.width, form_.key, kernel_.symbols())});
       });
     }
     ProgramEmitter score(kernel_, form_.score, block);

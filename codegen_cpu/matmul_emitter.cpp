@@ -60,7 +60,7 @@ class MatmulEmitter {
       packed_left_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
     }
     if (!operands_.weight) {
-      right_panel_ = reserve(rounded(block_columns()) * form_.k.extent * element_bytes());
+      right_panel_ = reserve((rounded(block_columns()) * form_.k.extent + panel_ * panel_) * element_bytes());
       packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
     }
     auto& builder = kernel_.at(root);
@@ -141,7 +141,8 @@ class MatmulEmitter {
   }
 
   void pack_right(Scope& scope) {
-    PackPanels pack{.program = form_.right, .dtype = dtype_, .column = form_.n, .depth = form_.k, .first_column = first_column_, .first_depth = kernel_.constant(0), .columns = task_columns_, .depths = depth_, .to = right_panel_};
+    PackPanels pack{.program = form_.right, .dtype = dtype_, .column = form_.n, .depth = form_.k, .first_column = first_column_, .first_depth = kernel_.constant(0), .columns = task_columns_, .depths = depth_, .to = right_panel_,
+                    .transposed = lies_transposed(kernel_.region(), form_.right, form_.n, form_.k, kernel_.symbols())};
     emit_pack_panels(kernel_, scope, pack);
   }
 

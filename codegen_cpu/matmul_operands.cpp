@@ -76,6 +76,15 @@ constexpr std::size_t fixed_fields = 5;
 
 }  // namespace
 
+bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& inner,
+                     const ir::SymbolTable& symbols) {
+  const ScalarStep* load = plain_load(program, program.steps.back().dtype, true);
+  if (!load) return false;
+  const Dim offset = offset_of(region, *load, symbols);
+  const auto along = affine_in(offset, inner.symbol), across = affine_in(offset, row.symbol);
+  return along && along->stride.is_constant(1) && !(across && across->stride.is_constant(1));
+}
+
 ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype) {
   ir::ScalarProgram result = program;
   if (program.steps.back().dtype == dtype) return result;

@@ -35,6 +35,9 @@ struct MatmulOperands {
 // nullopt where the program is no single load of that form.
 std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype, const ir::Iteration& row,
                                          const ir::Iteration& inner, const ir::SymbolTable& symbols);
+// True where elements along `inner` lie next to each other and those along `row` do not: a load of the transposed operand, or a conversion of one.
+bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& inner,
+                     const ir::SymbolTable& symbols);
 // Of a widened form or one that is not yet.
 MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
 

@@ -24,7 +24,8 @@ struct PackRows {
 void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack);
 
 // Column panels as a micro-kernel reads them: to[((c / P) * depths + k) * P + c % P] = program at (first_depth + k, first_column + c) for c in
-// [0, columns) and k in [0, depths), with P elements in a cache line. Columns that fill up the last panel hold any value.
+// [0, columns) and k in [0, depths), with P elements in a cache line. Columns that fill up the last panel hold any value, and P * P elements
+// behind the last panel may be written.
 struct PackPanels {
   const ir::ScalarProgram& program;
   ir::DType dtype{};
@@ -32,6 +33,7 @@ struct PackPanels {
   llvm::Value *first_column = nullptr, *first_depth = nullptr;
   llvm::Value *columns = nullptr, *depths = nullptr;   // columns: at least 1
   llvm::Value* to = nullptr;
+  bool transposed = false;            // lies_transposed(columns, depth): read along the depth and turn in registers
 };
 void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);
 
