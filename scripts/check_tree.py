@@ -30,7 +30,7 @@ TEXT = {".h", ".cpp", ".def", ".py", ".sh", ".cmake", ".md", ".txt", ".json", ".
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 NOTE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home)/")
-ROW = re.compile(r'^\s*ANYDIM_\w+\(\s*(\w+)\s*(?:,\s*"([^"]*)")?', re.MULTILINE)
+ROW = re.compile(r'^\s*ANYDIM_\w+\(\s*(\w+)\s*(?:,\s*"([\w.]+)")?', re.MULTILINE)
 
 
 def tree_files(root):
@@ -98,7 +98,7 @@ def large_files(root):
 
 
 def check_tables(root):
-    """A row of a table without a test file. A row's name is its text form where it has one, else its enum name."""
+    """A row of a table without a test file. A row's name is its text form where its second column is one, else its first column."""
     for table, tests in (("ir/ops.def", "tests/ir/ops"), ("passes/passes.def", "tests/passes")):
         if not (root / table).exists() or not (root / tests).is_dir():
             continue

@@ -61,6 +61,12 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(check(table), ["ir/ops.def:3: dyn.reshape has no test tests/ir/ops/dyn.reshape.*"])
         self.assertEqual(check({**table, "tests/ir/ops/dyn.reshape.test": "reshape\n"}), [])
 
+    def test_row_named_by_its_first_column(self):
+        rows = {"passes/passes.def": 'ANYDIM_PASS(dead_code, "drops what folding left behind")\n', "passes/README.md": "# passes\n",
+                "tests/README.md": "# tests\n", "tests/passes/fuse.test": "fuse\n"}
+        self.assertEqual(check(rows), ["passes/passes.def:1: dead_code has no test tests/passes/dead_code.*"])
+        self.assertEqual(check({**rows, "tests/passes/dead_code.test": "dead_code\n"}), [])
+
     def test_source_that_is_never_built(self):
         self.assertEqual(check({"ir/type.cpp": ""}), ["ir/type.cpp:1: no CMakeLists.txt names this file"])
 
