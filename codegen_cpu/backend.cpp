@@ -1,0 +1,119 @@
+#include "codegen_cpu/backend.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+#include "codegen_cpu/emitters.h"
+#include "codegen_cpu/plans.h"
+#include "codegen_cpu/shape_emitter.h"
+#include "codegen_cpu/source_hash.h"
+#include "codegen_cpu/target.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+class CpuBackend : public ir::Backend {
+ public:
+  explicit CpuBackend(const Target& target) : target_(target) {}
+
+  std::string target() const override { return target_.name(); }
+  std::string generator() const override { return fmt::format("{} LLVM {}", source_hash, LLVM_VERSION_STRING); }
+
+  std::optional<ir::PackedLayout> packed_layout(const ir::Region& region, std::size_t parameter) const override {
+    const auto form = form_of(region);
+    if (!std::holds_alternative<ir::MatmulForm>(form->skeleton)) return std::nullopt;
+    return matmul_packed_layout({target_, region, *form}, parameter);
+  }
+
+  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) const override {
+    const auto form = form_of(region);
+    internal_check(std::holds_alternative<ir::MatmulForm>(form->skeleton), "only matmul packs its weights");
+    return matmul_pack({target_, region, *form}, parameter, layout, weight);
+  }
+
+  std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
+    return ask(region, Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_candidates(inputs, bucket); },
+                                  [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_candidates(inputs, bucket); },
+                                  [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_candidates(inputs, bucket); },
+                                  [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_candidates(inputs, bucket); }});
+  }
+
+  double cost(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads) const override {
+    return ask(region,
+               Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_cost(inputs, schedule, extents, threads); },
+                          [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_cost(inputs, schedule, extents, threads); },
+                          [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_cost(inputs, schedule, extents, threads); },
+                          [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, extents, threads); }});
+  }
+
+  std::vector<std::vector<std::int64_t>> edges(const ir::Region& region) const override {
+    return ask(region, Overloaded{[](const PlanInputs& inputs, const ir::MapForm&) { return map_edges(inputs); },
+                                  [](const PlanInputs& inputs, const ir::RowForm&) { return rows_edges(inputs); },
+                                  [](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_edges(inputs); },
+                                  [](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_edges(inputs); }});
+  }
+
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+    const auto form = form_of(region);
+    return compile_form(target_, region, *form, bucket, schedule);
+  }
+
+  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram& program) const override { return emit_shapes(target_, program); }
+
+ private:
+  template <typename Question>
+  auto ask(const ir::Region& region, const Question& question) const {
+    const auto form = form_of(region);
+    const PlanInputs inputs{target_, region, *form};
+    return std::visit([&](const auto& skeleton) { return question(inputs, skeleton); }, form->skeleton);
+  }
+
+  // The loop form of a sealed region is derived once: costs are asked for many shapes.
+  std::shared_ptr<const ir::LoopForm> form_of(const ir::Region& region) const {
+    if (region.identity.empty()) return std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<const ir::LoopForm>& form = forms_[region.identity];
+    if (!form) form = std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
+    return form;
+  }
+
+  Target target_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const ir::LoopForm>> forms_;   // by the region's identity
+};
+
+}  // namespace
+
+ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket,
+                                const ir::Schedule& schedule) {
+  KernelBuilder kernel(target, region, form, bucket);
+  const EmittedKernel emitted =
+      std::visit(Overloaded{[&](const ir::MapForm& map) { return emit_map(kernel, map, schedule); },
+                            [&](const ir::RowForm& rows) { return emit_rows(kernel, rows, schedule); },
+                            [&](const ir::MatmulForm& matmul) { return emit_matmul(kernel, matmul, schedule); },
+                            [&](const ir::AttentionForm& attention) { return emit_attention(kernel, attention, schedule); }},
+                 form.skeleton);
+  return kernel.finish(emitted.tasks, emitted.scratch_bytes);
+}
+
+std::unique_ptr<ir::Backend> make_cpu_backend(const CpuOptions& options) {
+  std::optional<Level> forced;
+  if (!options.level.empty()) {
+    forced = level_named(options.level);
+    if (!forced) {
+      throw Error(ErrorKind::CommandLine, fmt::format("unknown processor level {}: it is one of x86-64, avx2 and avx512", options.level));
+    }
+  }
+  return std::make_unique<CpuBackend>(detect_target(forced));
+}
+
+}  // namespace anydim::codegen_cpu

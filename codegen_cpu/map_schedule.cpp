@@ -1,0 +1,69 @@
+// Schedules of maps: `map vector=LANES unroll=VECTORS grain=ELEMENTS` (elements of one task).
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "codegen_cpu/work_estimate.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::MapForm;
+
+// Elements whose work is worth handing to another worker.
+std::int64_t grain_for(double cycles) {
+  constexpr double task_cycles = 6000;
+  const double elements = std::clamp(task_cycles / cycles, 64.0, 16384.0);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(elements)));
+}
+
+const ir::Iteration* last_of(const ir::MapPart& part) { return part.space.empty() ? nullptr : &part.space.back(); }
+
+double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes) {
+  const ir::Iteration* last = last_of(part);
+  return point_cycles(inputs, part.program, part.stores, last ? last->symbol : std::string(), lanes);
+}
+
+}  // namespace
+
+std::vector<ir::Schedule> map_candidates(const PlanInputs& inputs, const ir::Bucket&) {
+  const auto& form = std::get<MapForm>(inputs.form.skeleton);
+  int lanes = 1;
+  double cycles = 0;
+  std::int64_t longest = 1;
+  std::size_t steps = 0;
+  for (const ir::MapPart& part : form.parts) {
+    lanes = std::max(lanes, natural_lanes(inputs.target, part.program));
+    const ir::Iteration* last = last_of(part);
+    longest = std::max(longest, last ? ir::bounds(last->extent, inputs.form.symbols).high : 1);
+    steps += part.program.steps.size();
+  }
+  // No wider than a row of elements.
+  if (longest < lanes) lanes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
+  for (const ir::MapPart& part : form.parts) cycles = std::max(cycles, part_cycles(inputs, part, lanes));
+  const std::int64_t unroll = steps > 24 || longest < 2 * lanes ? 1 : 2;
+  return {{.name = "map", .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
+}
+
+double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads) {
+  const auto& form = std::get<MapForm>(inputs.form.skeleton);
+  const auto lanes = static_cast<double>(schedule.field("vector"));
+  double cycles = 0, points = 0;
+  for (const ir::MapPart& part : form.parts) {
+    double rows = 1, length = 1;
+    for (const ir::Iteration& iteration : part.space) {
+      length = static_cast<double>(evaluate_at(inputs, iteration.extent, extents));
+      rows *= length;
+    }
+    rows = length > 0 ? rows / length : 0;
+    const double vectors = std::ceil(length / lanes);
+    cycles += rows * (10 + vectors * lanes * part_cycles(inputs, part, static_cast<int>(lanes)));
+    points += rows * length;
+  }
+  return launch_seconds(cycles, traffic_bytes(inputs, extents, points), points / static_cast<double>(schedule.field("grain")), threads);
+}
+
+std::vector<std::vector<std::int64_t>> map_edges(const PlanInputs& inputs) { return {inputs.region.body.symbols.names().size(), std::vector<std::int64_t>{}}; }
+
+}  // namespace anydim::codegen_cpu

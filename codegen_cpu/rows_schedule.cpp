@@ -1,0 +1,77 @@
+// Schedules of rows: `rows vector=LANES unroll=VECTORS grain=ELEMENTS across=0|1`. across=0: lanes run along a row; across=1: along the last
+// outer iteration, every lane a row of its own.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "codegen_cpu/work_estimate.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::RowForm;
+
+int lanes_of(const PlanInputs& inputs, const RowForm& form) {
+  int lanes = inputs.target.lanes(1);
+  for (const ir::RowStage& stage : form.stages) lanes = std::min(lanes, natural_lanes(inputs.target, stage.program));
+  return lanes;
+}
+
+int contiguity_along(const PlanInputs& inputs, const RowForm& form, const std::string& symbol) {
+  int balance = 0;
+  for (const ir::RowStage& stage : form.stages) {
+    if (!stage.per_row) balance += contiguity(inputs, stage.program, stage.stores, symbol);
+  }
+  return balance;
+}
+
+std::int64_t narrowed(int lanes, std::int64_t longest) {
+  return longest >= lanes ? lanes : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(longest, 1))));
+}
+
+std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) { return ir::bounds(iteration.extent, inputs.form.symbols).high; }
+
+}  // namespace
+
+std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bucket&) {
+  const auto& form = std::get<RowForm>(inputs.form.skeleton);
+  const int lanes = lanes_of(inputs, form);
+  const ir::Iteration& inner = form.inner.back();
+  const std::int64_t along = narrowed(lanes, highest(inputs, inner));
+  const std::int64_t turns = inner.extent.constant().value_or(0) / std::max<std::int64_t>(along, 1);
+  const std::int64_t unroll = turns > 0 && turns % 4 == 0 ? 4 : turns == 1 ? 1 : 2;
+  const ir::Schedule rows{.name = "rows", .fields = {{"vector", along}, {"unroll", unroll}, {"grain", 2048}, {"across", 0}}};
+  if (form.outer.empty()) return {rows};
+  const ir::Iteration& last = form.outer.back();
+  const std::int64_t side = narrowed(lanes, highest(inputs, last));
+  const ir::Schedule columns{.name = "rows", .fields = {{"vector", side}, {"unroll", 1}, {"grain", side}, {"across", 1}}};
+  const int gain = contiguity_along(inputs, form, last.symbol) - contiguity_along(inputs, form, inner.symbol);
+  if (gain > 0 && side > 1) return {columns, rows};
+  return {rows};
+}
+
+double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads) {
+  const auto& form = std::get<RowForm>(inputs.form.skeleton);
+  const auto lanes = static_cast<double>(schedule.field("vector"));
+  const bool across = schedule.field("across") != 0 && !form.outer.empty();
+  const ir::Iteration& run = across ? form.outer.back() : form.inner.back();
+  double rows = 1, inner = 1;
+  for (const ir::Iteration& iteration : form.outer) rows *= static_cast<double>(evaluate_at(inputs, iteration.extent, extents));
+  for (const ir::Iteration& iteration : form.inner) inner *= static_cast<double>(evaluate_at(inputs, iteration.extent, extents));
+  const auto length = static_cast<double>(evaluate_at(inputs, run.extent, extents));
+  const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
+  double cycles = rows * 10;
+  for (const ir::RowStage& stage : form.stages) {
+    const double point = point_cycles(inputs, stage.program, stage.stores, run.symbol, static_cast<int>(lanes));
+    // A horizontal sum at the end of every row, and the latency of the chain of additions.
+    const double reduction = stage.reductions.empty() ? 0 : across ? 4 * inner / lanes : 20 + 4 * inner / lanes / static_cast<double>(schedule.field("unroll"));
+    cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
+  }
+  const double tasks = std::max(1.0, across ? rows / static_cast<double>(schedule.field("grain")) : rows * inner / static_cast<double>(schedule.field("grain")));
+  return launch_seconds(cycles, traffic_bytes(inputs, extents, rows * inner), std::min(tasks, rows), threads);
+}
+
+std::vector<std::vector<std::int64_t>> rows_edges(const PlanInputs& inputs) { return {inputs.region.body.symbols.names().size(), std::vector<std::int64_t>{}}; }
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,118 @@
+#include "codegen_cpu/task_loop.h"
+
+#include "codegen_cpu/index_emitter.h"
+#include "codegen_cpu/vector_loop.h"
+
+namespace anydim::codegen_cpu {
+
+using ir::Dim;
+
+TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, std::int64_t grain, std::int64_t multiple, bool whole_rows) {
+  TaskPlan plan;
+  plan.length = length;
+  plan.rows = Dim(1);
+  for (const ir::Iteration& iteration : outer) plan.rows = plan.rows * iteration.extent;
+  plan.rows_per_task = ir::max(floor_div(Dim(grain), ir::max(length, Dim(1))), Dim(1));
+  if (whole_rows) {
+    plan.piece = length;
+    plan.pieces = Dim(1);
+  } else {
+    plan.piece = ir::ceil_div(Dim(grain), Dim(multiple)) * multiple;
+    plan.pieces = ceil_div(length, plan.piece);
+  }
+  plan.tasks = ceil_div(plan.rows, plan.rows_per_task) * plan.pieces;
+  return plan;
+}
+
+namespace {
+
+// The symbols of row number `row`, the last fastest.
+void define_point(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer, llvm::Value* row) {
+  for (std::size_t i = outer.size(); i-- > 0;) {
+    if (i == 0) {
+      scope.define(outer[i].symbol, row);
+      return;
+    }
+    llvm::Value* extent = emit_index(kernel, kernel.root(), outer[i].extent);
+    auto& at = kernel.at(scope);
+    scope.define(outer[i].symbol, at.CreateURem(row, extent));
+    row = at.CreateUDiv(row, extent);
+  }
+}
+
+}  // namespace
+
+void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer, const TaskPlan& plan, llvm::Value* begin,
+                llvm::Value* end, const RowBody& body) {
+  Scope& root = kernel.root();
+  llvm::Value* rows = emit_index(kernel, root, plan.rows);
+  llvm::Value* rows_per_task = emit_index(kernel, root, plan.rows_per_task);
+  llvm::Value* length = emit_index(kernel, root, plan.length);
+  llvm::Value* piece = emit_index(kernel, root, plan.piece);
+  llvm::Value* pieces = emit_index(kernel, root, ir::max(plan.pieces, Dim(1)));
+  const bool cut = !plan.pieces.is_constant(1);
+  kernel.for_range(scope, begin, end, 1, [&](Scope& task, llvm::Value* number) {
+    auto& at = kernel.at(task);
+    llvm::Value *group = number, *first = kernel.constant(0), *last = length;
+    if (cut) {
+      group = at.CreateUDiv(number, pieces);
+      first = at.CreateMul(at.CreateURem(number, pieces), piece);
+      last = at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.CreateAdd(first, piece), length);
+    }
+    llvm::Value* first_row = at.CreateMul(group, rows_per_task);
+    if (outer.empty() || plan.rows_per_task.is_constant(1)) {
+      define_point(kernel, task, outer, first_row);
+      body(task, first, last);
+      return;
+    }
+    llvm::Value* last_row = at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.CreateAdd(first_row, rows_per_task), rows);
+    kernel.loop(task, first_row, last_row, 1, [&](Scope& row, llvm::Value* number_of_row) {
+      define_point(kernel, row, outer, number_of_row);
+      body(row, first, last);
+    });
+  });
+}
+
+void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range, const std::function<void(Scope&, unsigned)>& body) {
+  const auto run = [&](Scope& inner, llvm::Value* position, unsigned width, unsigned copy, llvm::Value* mask) {
+    inner.define(range.symbol, position);
+    inner.set_lanes(width == 1 ? Lanes{} : Lanes{.symbol = range.symbol, .width = width, .mask = mask});
+    body(inner, copy);
+  };
+  const std::int64_t turn = std::int64_t{range.width} * range.unroll;
+  llvm::Value* rest_first = range.first;
+  if (turn > 1) {
+    auto& at = kernel.at(scope);
+    llvm::Value* count = at.CreateSub(range.last, range.first);
+    llvm::Value* covered = range.whole ? count : at.CreateSub(count, at.CreateURem(count, kernel.constant(turn)));
+    rest_first = at.CreateAdd(range.first, covered);
+  }
+  if (turn > 1 || range.whole) {
+    kernel.for_range(scope, range.first, range.whole ? range.last : rest_first, turn, [&](Scope& inner, llvm::Value* position) {
+      for (unsigned copy = 0; copy < range.unroll; ++copy) {
+        Scope one(inner);
+        auto& at = kernel.at(one);
+        run(one, copy == 0 ? position : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "", true, true), range.width,
+            copy, nullptr);
+      }
+    });
+    if (range.whole) return;
+  }
+  const bool masked = range.width > 1 && kernel.target().level != Level::Baseline;
+  if (!masked) {
+    kernel.for_range(scope, rest_first, range.last, 1, [&](Scope& inner, llvm::Value* position) { run(inner, position, 1, 0, nullptr); });
+    return;
+  }
+  const auto rest = [&](Scope& inner, llvm::Value* position) {
+    llvm::Value* left = kernel.at(inner).CreateSub(range.last, position);
+    run(inner, position, range.width, 0, lanes_below(kernel, inner, range.width, left));
+  };
+  if (range.unroll > 1) {
+    kernel.for_range(scope, rest_first, range.last, range.width, rest);
+  } else {
+    llvm::Value* some = kernel.at(scope).CreateICmpSLT(rest_first, range.last);
+    kernel.guarded(scope, some, [&](Scope& inner) { rest(inner, rest_first); });
+  }
+}
+
+}  // namespace anydim::codegen_cpu

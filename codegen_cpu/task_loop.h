@@ -1,0 +1,44 @@
+// How points of an iteration space become tasks, and the loops over them.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "codegen_cpu/kernel_builder.h"
+#include "ir/loop_form.h"
+
+namespace anydim::codegen_cpu {
+
+// `rows` points of the outer iterations, each with a run of `length` elements: a task is either several whole rows or a piece of one.
+struct TaskPlan {
+  ir::Dim rows;
+  ir::Dim length;
+  ir::Dim rows_per_task;     // at least 1
+  ir::Dim piece;             // elements of a row that one task covers
+  ir::Dim pieces;            // of a row
+  ir::Dim tasks;
+};
+
+// Tasks of about `grain` elements; pieces are multiples of `multiple` elements. Rows are not cut where `whole_rows`.
+TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length, std::int64_t grain, std::int64_t multiple, bool whole_rows);
+
+// Runs body for every row piece of tasks [begin, end), with the outer iterations' symbols defined, on elements [first, last) of the row.
+// `begin` < `end` need not hold; every extent of `outer` is at least 1 where it does.
+using RowBody = std::function<void(Scope& row, llvm::Value* first, llvm::Value* last)>;
+void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer, const TaskPlan& plan, llvm::Value* begin,
+                llvm::Value* end, const RowBody& body);
+
+// Loops over a range of one iteration in vectors. body(scope, copy): the iteration's symbol and lanes are set in the scope; `copy` tells the
+// vectors of one turn of the loop apart (always 0 for what is left over). The rest that fills no whole turn comes vector by vector under a
+// mask, or element by element (width 1) where the target has no masked memory access.
+struct VectorRange {
+  std::string symbol;
+  llvm::Value* first = nullptr;
+  llvm::Value* last = nullptr;
+  unsigned width = 1;
+  unsigned unroll = 1;
+  bool whole = false;        // last - first is known to be a multiple of width * unroll
+};
+void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range, const std::function<void(Scope&, unsigned copy)>& body);
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,157 @@
+#include "codegen_cpu/work_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cpu/affine.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+using ir::Op;
+using ir::ScalarStep;
+
+// Cycles of one vector operation, roughly: throughput on recent processors.
+double operation_cycles(const ScalarStep& step) {
+  constexpr double simple = 0.5, division = 8, polynomial = 10, rational = 18, library = 400;
+  const bool is_f64 = step.dtype == ir::DType::F64;
+  switch (step.op) {  // NOLINT: all others are simple
+    case Op::div:
+    case Op::mod: return ir::is_float(step.dtype) && step.op == Op::div ? division : 60;
+    case Op::sqrt:
+    case Op::reciprocal: return division;
+    case Op::exp:
+    case Op::log: return is_f64 ? library : polynomial;
+    case Op::sigmoid: return is_f64 ? library : polynomial + division;
+    case Op::tanh:
+    case Op::erf:
+    case Op::gelu:
+    case Op::gelu_tanh: return is_f64 ? library : rational;
+    case Op::sin:
+    case Op::cos:
+    case Op::tan:
+    case Op::asin:
+    case Op::acos:
+    case Op::atan:
+    case Op::sinh:
+    case Op::cosh:
+    case Op::asinh:
+    case Op::acosh:
+    case Op::atanh:
+    case Op::pow: return library;
+    default: return simple;
+  }
+}
+
+Dim row_major(const std::vector<Dim>& index, const std::vector<Dim>& dims) {
+  Dim offset;
+  for (std::size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
+  return offset;
+}
+
+double access_cycles(Stride stride, int lanes) {
+  switch (stride) {
+    case Stride::None: return 0.1;
+    case Stride::One: return 1;
+    case Stride::Other: return 1.5 * lanes;
+  }
+  internal_error("a stride is one of three");
+}
+
+}  // namespace
+
+Stride stride_along(const Dim& offset, const std::string& symbol, const ir::SymbolTable& symbols) {
+  const Dim simple = ir::simplify(offset, symbols);
+  if (!simple.mentions({.symbol = symbol})) return Stride::None;
+  const auto affine = affine_in(simple, symbol);
+  return affine && affine->stride.is_constant(1) ? Stride::One : Stride::Other;
+}
+
+const ir::TensorType& parameter_type(const PlanInputs& inputs, std::int32_t position) {
+  return inputs.region.body.tensor_type(inputs.region.body.body.parameters.at(static_cast<std::size_t>(position)));
+}
+
+const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t position) {
+  return inputs.region.body.tensor_type(inputs.region.body.body.results.at(static_cast<std::size_t>(position)));
+}
+
+Dim load_offset(const PlanInputs& inputs, const ScalarStep& load) { return row_major(load.index, parameter_type(inputs, load.buffer).dims); }
+
+Dim store_offset(const PlanInputs& inputs, const ir::Store& store) { return row_major(store.index, result_type(inputs, store.output).dims); }
+
+double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol,
+                    int lanes) {
+  double cycles = 1;
+  for (const ScalarStep& step : program.steps) {
+    if (step.kind == ScalarStep::Kind::Load) cycles += access_cycles(stride_along(load_offset(inputs, step), symbol, inputs.form.symbols), lanes);
+    if (step.kind == ScalarStep::Kind::Scratch) cycles += 1;
+    if (step.kind == ScalarStep::Kind::Apply) cycles += operation_cycles(step);
+    if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded) cycles += 2;
+  }
+  for (const ir::Store& store : stores) cycles += access_cycles(stride_along(store_offset(inputs, store), symbol, inputs.form.symbols), lanes);
+  return cycles / lanes;
+}
+
+int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol) {
+  int balance = 0;
+  const auto count = [&](const Dim& offset) {
+    const Stride stride = stride_along(offset, symbol, inputs.form.symbols);
+    balance += stride == Stride::One ? 1 : stride == Stride::Other ? -1 : 0;
+  };
+  for (const ScalarStep& step : program.steps) {
+    if (step.kind == ScalarStep::Kind::Load) count(load_offset(inputs, step));
+  }
+  for (const ir::Store& store : stores) count(store_offset(inputs, store));
+  return balance;
+}
+
+double traffic_bytes(const PlanInputs& inputs, std::span<const std::int64_t> extents, double points) {
+  double bytes = 0;
+  const auto add = [&](const ir::TensorType& type) {
+    double elements = 1;
+    for (const Dim& dim : type.dims) elements *= static_cast<double>(evaluate_at(inputs, dim, extents));
+    bytes += std::min(elements, std::max(points, 1.0)) * static_cast<double>(ir::size_of(type.dtype));
+  };
+  const ir::Block& body = inputs.region.body.body;
+  for (const ir::ValueId value : body.parameters) add(inputs.region.body.tensor_type(value));
+  for (const ir::ValueId value : body.results) add(inputs.region.body.tensor_type(value));
+  return bytes;
+}
+
+int natural_lanes(const Target& target, const ir::ScalarProgram& program) {
+  std::size_t widest = 1;
+  for (const ScalarStep& step : program.steps) {
+    if (step.kind == ScalarStep::Kind::Extent || step.kind == ScalarStep::Kind::CheckedIndex) continue;
+    widest = std::max(widest, ir::size_of(step.dtype));
+  }
+  // Halves are worked on as floats; wider types take two registers.
+  const std::size_t bytes = widest == 1 ? 1 : 4;
+  return target.lanes(static_cast<int>(bytes));
+}
+
+double launch_seconds(double cycles, double bytes, double tasks, int threads) {
+  constexpr double frequency = 3.0e9;
+  constexpr double cached_bandwidth = 40e9, memory_bandwidth = 12e9;   // bytes a second of one core
+  constexpr double cache_bytes = 1 << 20;
+  constexpr double launch = 0.15e-6, fork_and_join = 1.0e-6;
+  const double workers = std::max(1.0, std::min<double>(threads, tasks));
+  const double bandwidth = bytes / workers <= cache_bytes ? cached_bandwidth : memory_bandwidth;
+  const double alone = launch + std::max(cycles / frequency, bytes / bandwidth);
+  if (workers == 1) return alone;
+  return std::min(alone, launch + fork_and_join + std::max(cycles / frequency, bytes / bandwidth) / workers);
+}
+
+std::int64_t evaluate_at(const PlanInputs& inputs, const Dim& dim, std::span<const std::int64_t> extents) {
+  const std::vector<std::string>& names = inputs.region.body.symbols.names();
+  return dim.evaluate([&](const ir::DimLeaf& leaf) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == leaf.symbol) return extents[i];
+    }
+    internal_error("a region's size mentions only its symbols: " + dim.to_string());
+  });
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,36 @@
+// How much work a scalar program is, for choosing schedules and for cost models. Plain counting; seconds are for ordering candidates.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "codegen_cpu/plans.h"
+
+namespace anydim::codegen_cpu {
+
+// Change of an access from one value of a symbol to the next.
+enum class Stride { None, One, Other };
+Stride stride_along(const ir::Dim& offset, const std::string& symbol, const ir::SymbolTable& symbols);
+
+// Row-major offset of a load, over the form's symbols.
+ir::Dim load_offset(const PlanInputs& inputs, const ir::ScalarStep& load);
+ir::Dim store_offset(const PlanInputs& inputs, const ir::Store& store);
+const ir::TensorType& parameter_type(const PlanInputs& inputs, std::int32_t position);
+const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t position);
+
+// Work of one point of a program whose lanes run along `symbol`, in cycles of one core: arithmetic spread over `lanes`, accesses that aren't
+// contiguous one by one.
+double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol,
+                    int lanes);
+// Accesses (loads and stores) that are contiguous along the symbol, less those that are strided.
+int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol);
+// Bytes that one launch must read and write at least: every buffer the programs touch, once, but no more than `points` elements of each.
+double traffic_bytes(const PlanInputs& inputs, std::span<const std::int64_t> extents, double points);
+// Lanes that suit the program's element types.
+int natural_lanes(const Target& target, const ir::ScalarProgram& program);
+
+// Seconds for `cycles` of arithmetic and `bytes` of traffic in `tasks` tasks on `threads` workers, the launch included.
+double launch_seconds(double cycles, double bytes, double tasks, int threads);
+
+}  // namespace anydim::codegen_cpu
