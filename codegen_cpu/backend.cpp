@@ -1,6 +1,7 @@
 #include "codegen_cpu/backend.h"
 
 #include <fmt/format.h>
+#include <llvm/Config/llvm-config.h>
 
 #include <map>
 #include <mutex>
@@ -22,6 +23,13 @@ struct Overloaded : Cases... {
 };
 
 class CpuBackend : public ir::Backend {
+  template <typename Question>
+  auto ask(const ir::Region& region, const Question& question) const {
+    const auto form = form_of(region);
+    const PlanInputs inputs{target_, region, *form};
+    return std::visit([&](const auto& skeleton) { return question(inputs, skeleton); }, form->skeleton);
+  }
+
  public:
   explicit CpuBackend(const Target& target) : target_(target) {}
 
@@ -47,15 +55,15 @@ class CpuBackend : public ir::Backend {
                                   [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_candidates(inputs, bucket); }});
   }
 
-  double cost(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads) const override {
+  double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {
     return ask(region,
-               Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_cost(inputs, schedule, extents, threads); },
-                          [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_cost(inputs, schedule, extents, threads); },
-                          [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_cost(inputs, schedule, extents, threads); },
-                          [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, extents, threads); }});
+               Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_cost(inputs, schedule, keys, threads); },
+                          [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_cost(inputs, schedule, keys, threads); },
+                          [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_cost(inputs, schedule, keys, threads); },
+                          [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, keys, threads); }});
   }
 
-  std::vector<std::vector<std::int64_t>> edges(const ir::Region& region) const override {
+  std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
     return ask(region, Overloaded{[](const PlanInputs& inputs, const ir::MapForm&) { return map_edges(inputs); },
                                   [](const PlanInputs& inputs, const ir::RowForm&) { return rows_edges(inputs); },
                                   [](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_edges(inputs); },
@@ -70,13 +78,6 @@ class CpuBackend : public ir::Backend {
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram& program) const override { return emit_shapes(target_, program); }
 
  private:
-  template <typename Question>
-  auto ask(const ir::Region& region, const Question& question) const {
-    const auto form = form_of(region);
-    const PlanInputs inputs{target_, region, *form};
-    return std::visit([&](const auto& skeleton) { return question(inputs, skeleton); }, form->skeleton);
-  }
-
   // The loop form of a sealed region is derived once: costs are asked for many shapes.
   std::shared_ptr<const ir::LoopForm> form_of(const ir::Region& region) const {
     if (region.identity.empty()) return std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));

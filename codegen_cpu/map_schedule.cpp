@@ -46,24 +46,22 @@ std::vector<ir::Schedule> map_candidates(const PlanInputs& inputs, const ir::Buc
   return {{.name = "map", .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
 }
 
-double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads) {
+double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) {
   const auto& form = std::get<MapForm>(inputs.form.skeleton);
   const auto lanes = static_cast<double>(schedule.field("vector"));
   double cycles = 0, points = 0;
   for (const ir::MapPart& part : form.parts) {
-    double rows = 1, length = 1;
-    for (const ir::Iteration& iteration : part.space) {
-      length = static_cast<double>(evaluate_at(inputs, iteration.extent, extents));
-      rows *= length;
-    }
-    rows = length > 0 ? rows / length : 0;
-    const double vectors = std::ceil(length / lanes);
-    cycles += rows * (10 + vectors * lanes * part_cycles(inputs, part, static_cast<int>(lanes)));
-    points += rows * length;
+    const double part_points = points_at(inputs, part.space, keys);
+    const ir::Iteration* last = last_of(part);
+    // Where the length of a row isn't known, rows are taken for long.
+    const double length = part.space.size() == 1 ? part_points : last ? static_cast<double>(last->extent.constant().value_or(256)) : 1;
+    const double rows = length > 0 ? part_points / length : 0;
+    cycles += rows * (10 + std::ceil(length / lanes) * lanes * part_cycles(inputs, part, static_cast<int>(lanes)));
+    points += part_points;
   }
-  return launch_seconds(cycles, traffic_bytes(inputs, extents, points), points / static_cast<double>(schedule.field("grain")), threads);
+  return launch_seconds(cycles, traffic_bytes(inputs, points), points / static_cast<double>(schedule.field("grain")), threads);
 }
 
-std::vector<std::vector<std::int64_t>> map_edges(const PlanInputs& inputs) { return {inputs.region.body.symbols.names().size(), std::vector<std::int64_t>{}}; }
+std::vector<std::vector<std::int64_t>> map_edges(const PlanInputs& inputs) { return {inputs.region.keys.size(), std::vector<std::int64_t>{}}; }
 
 }  // namespace anydim::codegen_cpu

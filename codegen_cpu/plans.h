@@ -12,7 +12,7 @@
 
 namespace anydim::codegen_cpu {
 
-// Answers the questions of ir::Backend for one skeleton; `form` holds it. Extents are the region's symbols in order.
+// Answers the questions of ir::Backend for one skeleton; `form` holds it. Keys are values of Region::keys, in order.
 struct PlanInputs {
   const Target& target;
   const ir::Region& region;
@@ -20,24 +20,24 @@ struct PlanInputs {
 };
 
 std::vector<ir::Schedule> map_candidates(const PlanInputs& inputs, const ir::Bucket& bucket);
-double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads);
+double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> map_edges(const PlanInputs& inputs);
 
 std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bucket& bucket);
-double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads);
+double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> rows_edges(const PlanInputs& inputs);
 
 std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::Bucket& bucket);
-double matmul_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads);
+double matmul_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);
 std::optional<ir::PackedLayout> matmul_packed_layout(const PlanInputs& inputs, std::size_t parameter);
 ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight);
 
 std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const ir::Bucket& bucket);
-double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads);
+double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs);
 
-// Value of a dim over the region's symbols at concrete extents.
-std::int64_t evaluate_at(const PlanInputs& inputs, const ir::Dim& dim, std::span<const std::int64_t> extents);
+// Value of a product of extents (of a loop form's iteration space, in order): constants are themselves, the others the region's keys.
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys);
 
 }  // namespace anydim::codegen_cpu

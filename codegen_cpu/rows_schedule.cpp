@@ -51,15 +51,14 @@ std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bu
   return {rows};
 }
 
-double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> extents, int threads) {
+double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) {
   const auto& form = std::get<RowForm>(inputs.form.skeleton);
   const auto lanes = static_cast<double>(schedule.field("vector"));
   const bool across = schedule.field("across") != 0 && !form.outer.empty();
   const ir::Iteration& run = across ? form.outer.back() : form.inner.back();
-  double rows = 1, inner = 1;
-  for (const ir::Iteration& iteration : form.outer) rows *= static_cast<double>(evaluate_at(inputs, iteration.extent, extents));
-  for (const ir::Iteration& iteration : form.inner) inner *= static_cast<double>(evaluate_at(inputs, iteration.extent, extents));
-  const auto length = static_cast<double>(evaluate_at(inputs, run.extent, extents));
+  const double rows = points_at(inputs, form.outer, keys), inner = points_at(inputs, form.inner, keys);
+  const bool only = across ? form.outer.size() == 1 : form.inner.size() == 1;
+  const double length = only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));
   const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
   double cycles = rows * 10;
   for (const ir::RowStage& stage : form.stages) {
@@ -69,9 +68,9 @@ double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::sp
     cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
   }
   const double tasks = std::max(1.0, across ? rows / static_cast<double>(schedule.field("grain")) : rows * inner / static_cast<double>(schedule.field("grain")));
-  return launch_seconds(cycles, traffic_bytes(inputs, extents, rows * inner), std::min(tasks, rows), threads);
+  return launch_seconds(cycles, traffic_bytes(inputs, rows * inner), std::min(tasks, rows), threads);
 }
 
-std::vector<std::vector<std::int64_t>> rows_edges(const PlanInputs& inputs) { return {inputs.region.body.symbols.names().size(), std::vector<std::int64_t>{}}; }
+std::vector<std::vector<std::int64_t>> rows_edges(const PlanInputs& inputs) { return {inputs.region.keys.size(), std::vector<std::int64_t>{}}; }
 
 }  // namespace anydim::codegen_cpu

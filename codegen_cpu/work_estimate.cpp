@@ -108,12 +108,12 @@ int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const
   return balance;
 }
 
-double traffic_bytes(const PlanInputs& inputs, std::span<const std::int64_t> extents, double points) {
+double traffic_bytes(const PlanInputs& inputs, double points) {
   double bytes = 0;
   const auto add = [&](const ir::TensorType& type) {
-    double elements = 1;
-    for (const Dim& dim : type.dims) elements *= static_cast<double>(evaluate_at(inputs, dim, extents));
-    bytes += std::min(elements, std::max(points, 1.0)) * static_cast<double>(ir::size_of(type.dtype));
+    // A buffer of unknown size is as large as the iteration space.
+    const auto elements = ir::product(type.dims).constant();
+    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) * static_cast<double>(ir::size_of(type.dtype));
   };
   const ir::Block& body = inputs.region.body.body;
   for (const ir::ValueId value : body.parameters) add(inputs.region.body.tensor_type(value));
@@ -144,14 +144,14 @@ double launch_seconds(double cycles, double bytes, double tasks, int threads) {
   return std::min(alone, launch + fork_and_join + std::max(cycles / frequency, bytes / bandwidth) / workers);
 }
 
-std::int64_t evaluate_at(const PlanInputs& inputs, const Dim& dim, std::span<const std::int64_t> extents) {
-  const std::vector<std::string>& names = inputs.region.body.symbols.names();
-  return dim.evaluate([&](const ir::DimLeaf& leaf) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == leaf.symbol) return extents[i];
-    }
-    internal_error("a region's size mentions only its symbols: " + dim.to_string());
-  });
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys) {
+  Dim points(1);
+  for (const ir::Iteration& iteration : space) points = points * iteration.extent;
+  if (const auto constant = points.constant()) return static_cast<double>(*constant);
+  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
+    if (inputs.region.keys[i] == points) return static_cast<double>(keys[i]);
+  }
+  internal_error("the points of an iteration space are a key of the region: " + points.to_string());
 }
 
 }  // namespace anydim::codegen_cpu

@@ -26,7 +26,7 @@ double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, 
 // Accesses (loads and stores) that are contiguous along the symbol, less those that are strided.
 int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol);
 // Bytes that one launch must read and write at least: every buffer the programs touch, once, but no more than `points` elements of each.
-double traffic_bytes(const PlanInputs& inputs, std::span<const std::int64_t> extents, double points);
+double traffic_bytes(const PlanInputs& inputs, double points);
 // Lanes that suit the program's element types.
 int natural_lanes(const Target& target, const ir::ScalarProgram& program);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct ShapeProgram {
 };
 
 // Straight-line code for a small register machine: common subexpressions once, checked 64-bit arithmetic. Made once, run per call.
+// Sums are exact in 128 bits and fail where the result leaves 64; a product also fails where all but its last factor leave 64.
+// Of select and broadcast only the chosen operand may fail the expression.
 class ShapeInterpreter {
  public:
   explicit ShapeInterpreter(const ShapeProgram& program);
@@ -25,16 +28,29 @@ class ShapeInterpreter {
 
  private:
   struct Instruction {
-    Dim::Kind kind;                  // Sum stands for add and multiply, told apart by `multiply`
-    bool multiply = false;
+    Dim::Kind kind{};
     Comparison comparison{};
-    std::int32_t a = -1, b = -1, c = -1, d = -1;   // registers
-    std::int64_t constant = 0;
-    std::int32_t expression = -1;    // first expression that needs it, for the failure report
+    std::int32_t a = -1, b = -1, c = -1, d = -1;   // registers; leaf: its position; sum: first term and number of terms
+    std::int64_t constant = 0;                     // of a constant or a sum
   };
-  std::vector<Instruction> instructions_;
-  std::vector<std::int32_t> outputs_;
-  std::size_t leaf_count_ = 0;
+  struct Term {
+    std::int64_t coefficient = 1;
+    std::int32_t first = 0, count = 0;             // of factors_
+  };
+  struct Register {
+    std::int64_t value = 0;
+    bool failed = false;
+  };
+
+  std::int32_t add(const ShapeProgram& program, const Dim& dim, std::map<Dim, std::int32_t>& known);
+  Register execute(const Instruction& instruction, std::span<const std::int64_t> leaves, const Register* registers) const;
+  Register sum(const Instruction& instruction, const Register* registers) const;
+
+  std::vector<Instruction> instructions_;          // instruction i sets register i
+  std::vector<Term> terms_;
+  std::vector<std::int32_t> factors_;              // registers
+  std::vector<std::int32_t> outputs_;              // registers
+  std::vector<std::int32_t> ready_;                // instructions to run before output i is known
 };
 
 }  // namespace anydim::ir

@@ -1,0 +1,80 @@
+#include "ir/schedule.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "ir/error.h"
+
+namespace anydim::ir {
+
+std::optional<std::int64_t> Schedule::find(std::string_view key) const {
+  for (const auto& [name_of_field, value] : fields) {
+    if (name_of_field == key) return value;
+  }
+  return std::nullopt;
+}
+
+std::int64_t Schedule::field(std::string_view key) const {
+  const auto found = find(key);
+  internal_check(found.has_value(), fmt::format("the schedule `{}` has a field {}", to_string(*this), key));
+  return *found;
+}
+
+std::string to_string(const Schedule& schedule) {
+  std::string text = schedule.name;
+  for (const auto& [name, value] : schedule.fields) text += fmt::format(" {}={}", name, value);
+  return text;
+}
+
+Schedule parse_schedule(std::string_view text) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::Malformed, fmt::format("the schedule `{}` is not `NAME FIELD=INTEGER ...`: {}", text, why));
+  };
+  Schedule schedule;
+  bool first = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (first) {
+      if (word.find('=') != std::string_view::npos) refuse("it starts with a field");
+      schedule.name = word;
+      first = false;
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos || equals == 0) refuse(fmt::format("`{}` is no field", word));
+    std::int64_t value = 0;
+    const char* last = word.data() + word.size();
+    const auto [stop, problem] = std::from_chars(word.data() + equals + 1, last, value);
+    if (problem != std::errc() || stop != last) refuse(fmt::format("`{}` has no 64-bit integer", word));
+    const std::string key(word.substr(0, equals));
+    if (schedule.find(key)) refuse(fmt::format("the field {} appears twice", key));
+    schedule.fields.emplace_back(key, value);
+  }
+  if (first) refuse("it has no name");
+  return schedule;
+}
+
+bool Bucket::contains(std::span<const std::int64_t> keys) const {
+  internal_check(keys.size() == intervals.size(), "a bucket has an interval a key");
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const BucketInterval& interval = intervals[i];
+    if (keys[i] < interval.low || keys[i] > interval.high || keys[i] % interval.multiple != 0) return false;
+  }
+  return true;
+}
+
+std::string to_string(const Bucket& bucket) {
+  if (bucket.intervals.empty()) return "any";
+  std::string text;
+  for (const BucketInterval& interval : bucket.intervals) {
+    text += fmt::format("{}[{}, {}]", text.empty() ? "" : " x ", interval.low, interval.high);
+    if (interval.multiple != 1) text += fmt::format(" multiple {}", interval.multiple);
+  }
+  return text;
+}
+
+}  // namespace anydim::ir
