@@ -87,7 +87,6 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
   const std::vector<std::string>& names = graph.symbols.names();
   for (std::size_t i = 0; i < names.size(); ++i) {
     root_->define(names[i], invariant(code.CreateLoad(i64, code.CreateConstInBoundsGEP1_64(i64, extents, i))));
-<<<<<<< HEAD
   }
   for (std::size_t i = 0; i < bucket.intervals.size() && i < region.keys.size(); ++i) {
     if (region.keys[i].kind() != ir::Dim::Kind::Symbol) continue;
@@ -99,21 +98,17 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
       info.multiple = interval.multiple;
       symbols_.declare(name, info);
     }
-=======
->>>>>>> 8bd8b08 (Map and row kernels with schedules and costs, shape programs interpreted and compiled, schedules as text, the CPU backend)
   }
-  // Where a bucket's key is a symbol of its own, its interval is the symbol's.
-  for (std::size_t i = 0; i < std::min(bucket.intervals.size(), region.keys.size()); ++i) {
-    if (region.keys[i].kind() != ir::Dim::Kind::Symbol) continue;
-    const std::string& name = region.keys[i].leaf().symbol;
-    const ir::BucketInterval& interval = bucket.intervals[i];
-    symbols_.narrow(name, {interval.low, interval.high}, "bucket");
-    const ir::SymbolInfo* known = symbols_.find(name);
-    if (known == nullptr || interval.multiple == 1 || known->multiple % interval.multiple == 0) continue;
-    ir::SymbolInfo info = *known;
-    info.multiple = interval.multiple;
-    symbols_.declare(name, info);
+}
+
+ir::Interval KernelBuilder::interval_of(const ir::Dim& dim) const {
+  ir::Interval interval = ir::bounds(dim, symbols_);
+  for (std::size_t i = 0; i < bucket_.intervals.size() && i < region_.keys.size(); ++i) {
+    if (!(region_.keys[i] == dim)) continue;
+    interval.low = std::max(interval.low, bucket_.intervals[i].low);
+    interval.high = std::min(interval.high, bucket_.intervals[i].high);
   }
+  return interval;
 }
 
 llvm::AllocaInst* KernelBuilder::variable(llvm::Type* type, const std::string& name) {

@@ -102,17 +102,15 @@ std::vector<Target> targets() {
 }
 
 TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule) {
-  KernelBuilder builder(target, region.region, region.form, bucket);
-  EmittedKernel emitted;
-  if (const auto* matmul = std::get_if<ir::MatmulForm>(&region.form.skeleton)) emitted = emit_matmul(builder, *matmul, schedule);
-  else if (const auto* attention = std::get_if<ir::AttentionForm>(&region.form.skeleton)) emitted = emit_attention(builder, *attention, schedule);
-  else throw std::runtime_error("the harness compiles matmul and attention");
-  return {.kernel = builder.finish(emitted.tasks, emitted.scratch_bytes), .bucket = bucket, .schedule = schedule};
+  return {.kernel = compile_form(target, region.region, region.form, bucket, schedule), .bucket = bucket, .schedule = schedule};
 }
 
 std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket) {
   const PlanInputs inputs{.target = target, .region = region.region, .form = region.form};
-  if (std::holds_alternative<ir::MatmulForm>(region.form.skeleton)) return matmul_candidates(inputs, bucket);
+  const std::string skeleton = ir::skeleton_name(region.form);
+  if (skeleton == "map") return map_candidates(inputs, bucket);
+  if (skeleton == "rows") return rows_candidates(inputs, bucket);
+  if (skeleton == "matmul") return matmul_candidates(inputs, bucket);
   return attention_candidates(inputs, bucket);
 }
 
@@ -135,7 +133,7 @@ std::vector<ir::Tensor> random_inputs(const TestRegion& region, const std::map<s
 }
 
 std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel, const std::map<std::string, std::int64_t>& symbols,
-                            const std::vector<ir::Tensor>& inputs, int parts) {
+                            const std::vector<ir::Tensor>& inputs, int parts, ir::KernelError* failure) {
   const ir::Function& body = region.region.body;
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   std::vector<void*> pointers;
@@ -171,6 +169,8 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
     code.entry()(&call, begin, end, scratch.data());
     if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
   }
+  if (failure) *failure = error;
+  else if (error.check != -1) throw std::runtime_error("check " + std::to_string(error.check) + " failed with " + std::to_string(error.value));
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i]->unharmed()) throw std::runtime_error("the kernel wrote before buffer " + std::to_string(i));
   }
