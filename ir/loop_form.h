@@ -48,7 +48,7 @@ struct ScalarStep {
   std::vector<Dim> index{};
   std::int32_t buffer = -1;   // position among the region's parameters
   std::int32_t slot = -1;
-  std::int32_t check = -1;    // index into LoopForm::checks
+  std::int32_t check = -1;    // index into LoopForm::checks: of a CheckedIndex, or of an Apply of div or mod on integers (divisor 0)
   double real = 0;
   std::int64_t integer = 0;
   // is_inf's and mod's attributes, where they differ from the default: bit 0 negative / truncate, bit 1 positive
@@ -144,7 +144,7 @@ struct AttentionForm {
 struct IndexCheck {
   std::string what;     // e.g. "gather index"
   std::string source;   // node in the model
-  Dim extent;
+  Dim extent;           // -1: a divisor of integers that must not be 0 (the check of an Apply step)
 };
 
 struct LoopForm {

@@ -94,7 +94,14 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
     if (const double* number = std::get_if<double>(&simpler)) return push({.kind = Kind::Constant, .dtype = dtype, .real = *number});
     if (const Forwarded* forwarded = std::get_if<Forwarded>(&simpler)) return operands[forwarded->operand];
   }
-  return push({.kind = Kind::Apply, .dtype = dtype, .op = binding.op, .operands = std::move(operands), .flags = flags});
+  std::int32_t check = -1;
+  if ((binding.op == Op::div || binding.op == Op::mod) && is_integer(dtype)) {
+    const ScalarStep& divisor = steps_[static_cast<std::size_t>(operands[1])];
+    const bool never_zero = (divisor.kind == Kind::Constant && divisor.integer != 0) ||
+                            (divisor.kind == Kind::Extent && prove_less(0, divisor.index[0], context_.symbols) == Proof::Yes);
+    if (!never_zero) check = check_position({std::string(info(binding.op).text) + " by zero", binding.source, Dim(-1)});
+  }
+  return push({.kind = Kind::Apply, .dtype = dtype, .op = binding.op, .operands = std::move(operands), .check = check, .flags = flags});
 }
 
 std::int32_t ProgramBuilder::literal_element(const std::vector<Dim>& dims, const Index& index) {
@@ -192,6 +199,15 @@ std::int32_t ProgramBuilder::triangle(const Binding& binding, const Index& index
   return guarded(element(binding.operands[0], index), zero(dtype), dtype, {keep});
 }
 
+std::int32_t ProgramBuilder::check_position(const IndexCheck& check) {
+  auto same = std::find_if(context_.checks.begin(), context_.checks.end(), [&](const IndexCheck& other) {
+    return other.what == check.what && other.source == check.source && other.extent == check.extent;
+  });
+  std::int32_t position = static_cast<std::int32_t>(same - context_.checks.begin());
+  if (same == context_.checks.end()) context_.checks.push_back(check);
+  return position;
+}
+
 Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& extent_of_axis, const Binding& binding) {
   std::int32_t step = element(indices, at);
   const ScalarStep& found = steps_[static_cast<std::size_t>(step)];
@@ -205,13 +221,8 @@ Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& e
       return simplify(*known, context_.symbols);
   }
   IndexCheck check{std::string(info(binding.op).text) + " index", binding.source, extent_of_axis};
-  auto same = std::find_if(context_.checks.begin(), context_.checks.end(), [&](const IndexCheck& other) {
-    return other.what == check.what && other.source == check.source && other.extent == check.extent;
-  });
-  std::int32_t position = static_cast<std::int32_t>(same - context_.checks.begin());
-  if (same == context_.checks.end()) context_.checks.push_back(check);
-  std::int32_t checked =
-      push({.kind = Kind::CheckedIndex, .dtype = DType::I64, .operands = {step}, .index = {extent_of_axis}, .check = position});
+  std::int32_t checked = push(
+      {.kind = Kind::CheckedIndex, .dtype = DType::I64, .operands = {step}, .index = {extent_of_axis}, .check = check_position(check)});
   return Dim::symbol(step_symbol(checked));
 }
 

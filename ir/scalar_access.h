@@ -57,6 +57,8 @@ class ProgramBuilder {
   std::int32_t guarded(std::int32_t inside, std::int32_t outside, DType dtype, std::vector<ScalarStep::Condition> conditions);
   std::int32_t zero(DType dtype);
   // The index that a gather reads: proven in range, or checked.
+  // Position of an equal check, added where there is none.
+  std::int32_t check_position(const IndexCheck& check);
   Dim checked_index(ValueId indices, const Index& at, const Dim& extent, const Binding& binding);
 
   AccessContext& context_;

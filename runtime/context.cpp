@@ -215,6 +215,7 @@ void Context::report(const ir::Program::Launch& launch, const ir::KernelError& e
     internal_check(found != symbols.end(), "a check's extent is over its region's symbols");
     return extents_[static_cast<std::size_t>(found - symbols.begin())];
   });
+  if (extent < 0) throw Error(ErrorKind::Inputs, fmt::format("{}: the divisor is 0", kernel.checks[index_of(error.check)]));
   throw Error(ErrorKind::Inputs,
               fmt::format("{}: {} is outside [{}, {})", kernel.checks[index_of(error.check)], error.value, -extent, extent));
 }
