@@ -17,12 +17,21 @@ namespace {
 constexpr std::string_view between_cases = "=====";
 constexpr std::string_view input_mark = "// INPUT ";
 constexpr std::string_view tolerance_mark = "// TOLERANCE ";
+constexpr std::string_view passes_mark = "// PASSES ";
+constexpr std::string_view kept_mark = "// KEEP ";
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
 }
 
 [[noreturn]] void fail(const std::string& place, const std::string& what) { throw Error(ErrorKind::Malformed, place + ": " + what); }
@@ -42,6 +51,7 @@ OpCase read_case(const std::vector<std::string>& lines, const std::string& place
       const std::string name = line.substr(4);
       std::optional<std::string>* wanted = nullptr;
       if (name == "inferred") wanted = &one.inferred;
+      if (name == "module") wanted = &one.module;
       if (name == "outputs") wanted = &one.outputs;
       if (name == "error") wanted = &one.error;
       if (wanted == nullptr || *wanted) fail(place, fmt::format("the section '{}' is unknown or given twice", name));
@@ -52,6 +62,10 @@ OpCase read_case(const std::vector<std::string>& lines, const std::string& place
       one.inputs.push_back(named_tensor(std::string_view(line).substr(input_mark.size()), place));
     } else if (section == &one.source && line.starts_with(tolerance_mark)) {
       one.tolerance = std::stod(line.substr(tolerance_mark.size()));
+    } else if (section == &one.source && line.starts_with(passes_mark)) {
+      one.passes = words_of(line.substr(passes_mark.size()));
+    } else if (section == &one.source && line.starts_with(kept_mark)) {
+      one.kept = words_of(line.substr(kept_mark.size()));
     }
     *section += line + "\n";
   }
@@ -60,20 +74,13 @@ OpCase read_case(const std::vector<std::string>& lines, const std::string& place
 
 std::string_view kind_text(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::CommandLine:
-      return "command line";
-    case ErrorKind::Unsupported:
-      return "unsupported";
-    case ErrorKind::Malformed:
-      return "malformed";
-    case ErrorKind::Inputs:
-      return "inputs";
-    case ErrorKind::Resource:
-      return "resource";
-    case ErrorKind::Write:
-      return "write";
-    case ErrorKind::Internal:
-      break;
+    case ErrorKind::CommandLine: return "command line";
+    case ErrorKind::Unsupported: return "unsupported";
+    case ErrorKind::Malformed: return "malformed";
+    case ErrorKind::Inputs: return "inputs";
+    case ErrorKind::Resource: return "resource";
+    case ErrorKind::Write: return "write";
+    case ErrorKind::Internal: break;
   }
   return "internal";
 }
@@ -122,6 +129,7 @@ std::string text_of(const OpFile& file) {
     if (!text.empty()) text += std::string(between_cases) + "\n";
     text += one.source;
     if (one.inferred) text += "--- inferred\n" + *one.inferred;
+    if (one.module) text += "--- module\n" + *one.module;
     if (one.outputs) text += "--- outputs\n" + *one.outputs;
     if (one.error) text += "--- error\n" + *one.error;
   }

@@ -1,4 +1,5 @@
-// The files of tests/ir/ops, whose README describes the format. Shared with tests that run the same cases on other executors.
+// Files of cases: tests/ir/ops, whose README describes the format, and tests/passes. Shared with tests that run the cases of ops on
+// other executors.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +17,10 @@ struct OpCase {
   std::string source;  // comments, inputs and module, as written
   std::vector<std::pair<std::string, Tensor>> inputs;
   std::optional<double> tolerance;
+  std::vector<std::string> passes;      // of `// PASSES a b`
+  std::vector<std::string> kept;        // of `// KEEP a b`: outputs
   std::optional<std::string> inferred;  // sections; absent where the file has none
+  std::optional<std::string> module;
   std::optional<std::string> outputs;
   std::optional<std::string> error;
 };
