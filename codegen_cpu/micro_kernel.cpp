@@ -12,9 +12,8 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-// Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row counts too.
-constexpr std::int64_t body_operations = 24;
-constexpr std::int64_t most_steps = 8;
+// Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row counts too. More would cost compile time.
+constexpr std::int64_t body_operations = 8;
 
 class Emitter {
  public:
@@ -41,7 +40,7 @@ class Emitter {
     builder_.SetInsertPoint(entry);
     std::vector<llvm::Value*> sums(static_cast<std::size_t>(kernel_.rows * kernel_.vectors), llvm::Constant::getNullValue(vector_));
     const std::int64_t operations = kernel_.rows * kernel_.vectors;
-    std::int64_t steps = std::clamp<std::int64_t>(body_operations / operations, 1, most_steps);
+    std::int64_t steps = std::clamp<std::int64_t>(body_operations / operations, 1, kernel_.depth ? body_operations : 1);
     while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
     llvm::Value* start = builder_.getInt64(0);
     if (steps > 1) {
