@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "ir/schedule.h"
@@ -11,21 +12,30 @@ namespace {
 using Symbols = std::map<std::string, std::int64_t>;
 using Fill = std::function<void(std::vector<ir::Tensor>&)>;
 
-void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, const Fill& fill = {}, double tolerance = 2e-5) {
+struct Options {
+  Fill fill{};
+  double tolerance = 2e-5;
+  std::size_t most = 1;   // candidates
+};
+
+void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, const Options& options = {}) {
   ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.skeleton)) << to_string(region.form);
   for (const Target& target : targets()) {
-    for (const ir::Schedule& schedule : candidates(region, target, bucket)) {
+    std::vector<ir::Schedule> schedules = candidates(region, target, bucket);
+    ASSERT_FALSE(schedules.empty());
+    schedules.resize(std::min(options.most, schedules.size()));
+    for (const ir::Schedule& schedule : schedules) {
       const TestKernel kernel = compile(region, target, bucket, schedule);
       for (const Symbols& symbols : shapes) {
         std::string at;
         for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
         SCOPED_TRACE(std::string(name_of(target.level)) + " " + to_string(schedule) + at);
         auto inputs = random_inputs(region, symbols, 1);
-        if (fill) fill(inputs);
+        if (options.fill) options.fill(inputs);
         const auto expected = reference(region, inputs);
         const auto got = run(region, target, kernel, symbols, inputs);
         ASSERT_EQ(got.size(), expected.size());
-        for (std::size_t i = 0; i < got.size(); ++i) ASSERT_LE(difference(got[i], expected[i]), tolerance) << "output " << i;
+        for (std::size_t i = 0; i < got.size(); ++i) ASSERT_LE(difference(got[i], expected[i]), options.tolerance) << "output " << i;
       }
     }
   }
@@ -44,7 +54,95 @@ fn @main(%q: Tensor[(3, s, 32), f32], %k: Tensor[(3, s, 32), f32], %v: Tensor[(3
   %y = attention(%q, %k, %v, %bias) {scale = 0.17}
   return %y
 })");
-  expect_right(region, bucket_of({{0, 600}}), lengths({0, 1, 2, 15, 16, 17, 27, 64, 65, 128, 129, 300}));
+  expect_right(region, bucket_of({{0, 600}}), lengths({0, 1, 2, 15, 16, 17, 27, 64, 65, 128, 129, 300}), {.most = 100});
+  expect_right(region, bucket_of({{0, 64}}), lengths({1, 8, 33, 64}));
+}
+
+TEST(Attention, HeadDims) {
+  for (const auto& [depth, width] : std::vector<std::pair<int, int>>{{64, 64}, {80, 80}, {96, 96}, {128, 128}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
+    const std::string d = std::to_string(depth), e = std::to_string(width);
+    SCOPED_TRACE(d + " " + e);
+    const TestRegion region = make_region("fn @main(%q: Tensor[(2, s, " + d + "), f32], %k: Tensor[(2, t, " + d + "), f32], %v: Tensor[(2, t, " + e +
+                                          "), f32]) -> Tensor[(2, s, " + e + "), f32] where s in [0, 600], t in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.3}\n return %y\n}");
+    expect_right(region, bucket_of({}), {{{"s", 1}, {"t", 1}}, {{"s", 19}, {"t", 37}}, {{"s", 3}, {"t", 300}}, {{"s", 3}, {"t", 0}}, {{"s", 0}, {"t", 3}}});
+  }
+}
+
+// As exporters write it: heads split and transposed before, transposed and merged after, the mask made of integers.
+TEST(Attention, HeadsOfOneTensorAndIntegerMask) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(b, s, 128), f32], %y: Tensor[(b, s, 128), f32], %z: Tensor[(b, s, 128), f32], %mask: Tensor[(b, s), i64]) -> Tensor[(b, s, 128), f32]
+  where b in [0, 64], s in [0, 512] {
+  %heads = shape(b, s, 4, 32)
+  %x4 = dyn.reshape(%x, %heads)
+  %y4 = dyn.reshape(%y, %heads)
+  %z4 = dyn.reshape(%z, %heads)
+  %q = transpose(%x4) {perm = (0, 2, 1, 3)}
+  %k = transpose(%y4) {perm = (0, 2, 1, 3)}
+  %v = transpose(%z4) {perm = (0, 2, 1, 3)}
+  %m = expand_dims(%mask) {axes = (1, 2)}
+  %real = cast(%m) {to = f32}
+  %one = constant(f32 () [1])
+  %lowest = constant(f32 () [-3.4028234663852886e38])
+  %off = sub(%one, %real)
+  %bias = mul(%off, %lowest)
+  %a = attention(%q, %k, %v, %bias) {scale = 0.17677669}
+  %t = transpose(%a) {perm = (0, 2, 1, 3)}
+  %merged = shape(b, s, 128)
+  %r = dyn.reshape(%t, %merged)
+  return %r
+})");
+  const auto fill = [](std::vector<ir::Tensor>& inputs) {
+    const std::int64_t batch = inputs[3].dims()[0], length = inputs[3].dims()[1];
+    for (std::int64_t b = 0; b < batch; ++b) {
+      // Text b has b * 5 tokens less; the last text of several is masked from end to end.
+      for (std::int64_t j = 0; j < length; ++j) inputs[3].set_integer(b * length + j, b + 1 == batch && batch > 1 ? 0 : j < length - 5 * b ? 1 : 0);
+    }
+  };
+  expect_right(region, bucket_of({}), {{{"b", 1}, {"s", 1}}, {{"b", 2}, {"s", 27}}, {{"b", 3}, {"s", 64}}, {{"b", 1}, {"s", 300}}, {{"b", 0}, {"s", 4}}, {{"b", 2}, {"s", 0}}}, {.fill = fill});
+}
+
+TEST(Attention, InfiniteScores) {
+  const TestRegion region = make_region(R"(
+fn @main(%q: Tensor[(1, s, 16), f32], %k: Tensor[(1, s, 16), f32], %v: Tensor[(1, s, 16), f32], %bias: Tensor[(1, s, s), f32]) -> Tensor[(1, s, 16), f32]
+  where s in [0, 1200] {
+  %y = attention(%q, %k, %v, %bias)
+  return %y
+})");
+  const auto fill = [](std::vector<ir::Tensor>& inputs) {
+    const std::int64_t length = inputs[3].dims()[1];
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (std::int64_t i = 0; i < length; ++i) {
+      for (std::int64_t j = 0; j < length; ++j) {
+        // Causal from the end, one row without any key, one with infinity, one with a NaN.
+        if (j < i || i == 3) inputs[3].set_real(i * length + j, -infinity);
+        if (i == 5 && j == 9) inputs[3].set_real(i * length + j, infinity);
+        if (i == 6 && j == 8) inputs[3].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+  };
+  expect_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}), {.fill = fill, .most = 100});
+}
+
+TEST(Attention, ElementTypes) {
+  // Loop forms widen narrower floats with casts.
+  const auto region = [](const std::string& dtype, const std::string& widened) {
+    const std::string tensor = "Tensor[(2, s, 24), " + dtype + "]";
+    if (dtype == widened) {
+      return make_region("fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
+                         " where s in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.2}\n return %y\n}");
+    }
+    return make_region("fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor + " where s in [0, 600] {\n %qw = cast(%q) {to = " + widened +
+                       "}\n %kw = cast(%k) {to = " + widened + "}\n %vw = cast(%v) {to = " + widened +
+                       "}\n %y = attention(%qw, %kw, %vw) {scale = 0.2}\n %z = cast(%y) {to = " + dtype + "}\n return %z\n}");
+  };
+  const auto expect = [&](const std::string& dtype, const std::string& widened, double tolerance) {
+    SCOPED_TRACE(dtype);
+    expect_right(region(dtype, widened), bucket_of({{0, 600}}), lengths({0, 1, 20, 70}), {.tolerance = tolerance});
+  };
+  expect("f64", "f64", 1e-12);
+  expect("f16", "f32", 2e-3);
+  expect("bf16", "f32", 1e-2);
 }
 
 }  // namespace
