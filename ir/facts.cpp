@@ -89,10 +89,7 @@ void Facts::assume_not_empty(const Dim& extent, std::int64_t lowest) {
     return;
   }
   const Polynomial polynomial = to_polynomial(extent);
-  if (polynomial.terms.size() != 1 || polynomial.terms[0].coefficient < 1) return;
-  const Dim::Term& term = polynomial.terms[0];
-  const Wide rest = static_cast<Wide>(lowest) - polynomial.constant;
-  const Wide needed = -floor_quotient_wide(-rest, term.coefficient);
+  if (polynomial.terms.empty()) return;
   const auto raise = [&](const Dim& symbol, Wide low) {
     if (low < least || low > most) return;
     const auto [place, added] = raised_.emplace(symbol.leaf().symbol, static_cast<std::int64_t>(low));
@@ -103,14 +100,30 @@ void Facts::assume_not_empty(const Dim& extent, std::int64_t lowest) {
     const SymbolInfo* info = symbols_.find(factor.leaf().symbol);
     return info == nullptr || info->low >= 0;
   };
-  if (term.factors.size() == 1) {
-    if (term.factors[0].kind() == Dim::Kind::Symbol) raise(term.factors[0], needed);
-  } else if (needed >= 1 && std::ranges::all_of(term.factors, is_count)) {
-    for (const Dim& factor : term.factors) raise(factor, 1);
+  const Dim::Term& first = polynomial.terms[0];
+  if (lowest >= 1 && polynomial.constant == 0) {
+    // A factor of every term of something that is not zero is not zero.
+    std::vector<Dim> common = first.factors;
+    for (const Dim::Term& term : polynomial.terms) common = common_factors(common, term.factors);
+    for (const Dim& factor : common) {
+      if (is_count(factor)) raise(factor, 1);
+    }
+  }
+  if (polynomial.terms.size() == 1 && first.coefficient >= 1 && first.factors.size() == 1 && first.factors[0].kind() == Dim::Kind::Symbol) {
+    const Wide rest = static_cast<Wide>(lowest) - polynomial.constant;
+    raise(first.factors[0], -floor_quotient_wide(-rest, first.coefficient));
   }
 }
 
 Interval Facts::symbol_bounds(const std::string& name) {
+  if (const auto known = symbol_bounds_.find(name); known != symbol_bounds_.end()) return known->second;
+  const bool cyclic = !open_.empty();
+  const Interval range = compute_symbol_bounds(name);
+  if (!cyclic) symbol_bounds_.emplace(name, range);
+  return range;
+}
+
+Interval Facts::compute_symbol_bounds(const std::string& name) {
   static const SymbolInfo unknown;
   const SymbolInfo* found = symbols_.find(name);
   const SymbolInfo& info = found != nullptr ? *found : unknown;
@@ -180,12 +193,9 @@ Interval Facts::mod_bounds(const Dim& dim) {
 
 Interval Facts::compute_bounds(const Dim& dim) {
   switch (dim.kind()) {
-    case Dim::Kind::Constant:
-      return {dim.constant_part(), dim.constant_part()};
-    case Dim::Kind::Symbol:
-      return symbol_bounds(dim.leaf().symbol);
-    case Dim::Kind::Value:
-      return {};
+    case Dim::Kind::Constant: return {dim.constant_part(), dim.constant_part()};
+    case Dim::Kind::Symbol: return symbol_bounds(dim.leaf().symbol);
+    case Dim::Kind::Value: return {};
     case Dim::Kind::Sum: {
       WideInterval sum{dim.constant_part(), dim.constant_part()};
       for (const Dim::Term& term : dim.terms()) {
@@ -201,26 +211,20 @@ Interval Facts::compute_bounds(const Dim& dim) {
       }
       return narrowed(sum);
     }
-    case Dim::Kind::FloorDiv:
-      return quotient_bounds(dim);
-    case Dim::Kind::Mod:
-      return mod_bounds(dim);
+    case Dim::Kind::FloorDiv: return quotient_bounds(dim);
+    case Dim::Kind::Mod: return mod_bounds(dim);
     case Dim::Kind::Min:
     case Dim::Kind::Max: {
       Interval range = bounds(dim.operands()[0]);
       for (const Dim& operand : dim.operands()) {
         const Interval other = bounds(operand);
-        if (dim.kind() == Dim::Kind::Min)
-          range = {std::min(range.low, other.low), std::min(range.high, other.high)};
-        else
-          range = {std::max(range.low, other.low), std::max(range.high, other.high)};
+        if (dim.kind() == Dim::Kind::Min) range = {std::min(range.low, other.low), std::min(range.high, other.high)};
+        else range = {std::max(range.low, other.low), std::max(range.high, other.high)};
       }
       return range;
     }
-    case Dim::Kind::Select:
-      return hull(bounds(dim.operands()[2]), bounds(dim.operands()[3]));
-    case Dim::Kind::Broadcast:
-      return hull(bounds(dim.operands()[0]), bounds(dim.operands()[1]));
+    case Dim::Kind::Select: return hull(bounds(dim.operands()[2]), bounds(dim.operands()[3]));
+    case Dim::Kind::Broadcast: return hull(bounds(dim.operands()[0]), bounds(dim.operands()[1]));
   }
   internal_error("a dim is of one of the kinds");
 }
@@ -232,16 +236,14 @@ std::int64_t Facts::divisor(const Dim& dim) {
     return common;
   };
   switch (dim.kind()) {
-    case Dim::Kind::Constant:
-      return common_divisor(dim.constant_part(), 0);
+    case Dim::Kind::Constant: return common_divisor(dim.constant_part(), 0);
     case Dim::Kind::Symbol: {
       const Interval range = symbol_bounds(dim.leaf().symbol);
       if (range.low == range.high) return common_divisor(range.low, 0);
       const SymbolInfo* info = symbols_.find(dim.leaf().symbol);
       return info == nullptr ? 1 : std::max<std::int64_t>(info->multiple, 1);
     }
-    case Dim::Kind::Value:
-      return 1;
+    case Dim::Kind::Value: return 1;
     case Dim::Kind::Sum: {
       std::int64_t common = common_divisor(dim.constant_part(), 0);
       for (const Dim::Term& term : dim.terms()) {
@@ -263,12 +265,24 @@ std::int64_t Facts::divisor(const Dim& dim) {
     case Dim::Kind::Mod:
     case Dim::Kind::Min:
     case Dim::Kind::Max:
-    case Dim::Kind::Broadcast:
-      return of_all(0, dim.operands().size());
-    case Dim::Kind::Select:
-      return of_all(2, 4);
+    case Dim::Kind::Broadcast: return of_all(0, dim.operands().size());
+    case Dim::Kind::Select: return of_all(2, 4);
   }
   internal_error("a dim is of one of the kinds");
+}
+
+// A sum without divisions of which no factor changes: no rule applies, and it need not be built anew.
+bool Facts::is_settled_sum(const Dim& dim) {
+  if (dim.kind() != Dim::Kind::Sum) return false;
+  const auto settled = [this](const Dim& factor) {
+    if (factor.kind() == Dim::Kind::FloorDiv || factor.kind() == Dim::Kind::Mod) return false;
+    return simplified(factor) == factor;
+  };
+  if (!std::ranges::all_of(dim.terms(), [&](const Dim::Term& term) { return std::ranges::all_of(term.factors, settled); })) {
+    return false;
+  }
+  const Interval range = bounds(dim);
+  return range.low != range.high;
 }
 
 Dim Facts::simplified(const Dim& dim) {
@@ -278,6 +292,7 @@ Dim Facts::simplified(const Dim& dim) {
     return range.low == range.high ? Dim(range.low) : dim;
   }
   if (const auto known = simplified_.find(dim); known != simplified_.end()) return known->second;
+  if (is_settled_sum(dim)) return dim;
   Dim result = rebuild(dim, [this](const Dim& part) { return simplified(part); }, this);
   if (const Interval range = bounds(result); range.low == range.high) result = range.low;
   simplified_.emplace(dim, result);
@@ -286,12 +301,12 @@ Dim Facts::simplified(const Dim& dim) {
 
 Dim Facts::settled(const Dim& dim) {
   constexpr int most_passes = 4;
-  Dim result = simplified(dim);
-  for (int pass = 1; pass < most_passes && !result.is_constant() && result.kind() != Dim::Kind::Symbol; ++pass) {
-    simplified_.clear();
+  Dim result = dim;
+  for (int pass = 0; pass < most_passes; ++pass) {
     Dim next = simplified(result);
     if (next == result) break;
     result = std::move(next);
+    simplified_.clear();
   }
   return result;
 }

@@ -2,6 +2,7 @@
 // Internal to ir, like ir/dim_node.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -26,6 +27,8 @@ class Facts {
   // dim >= 0 for all values: by bounds, or by putting bounds that are expressions (`below`, operands of min) in place of atoms.
   bool not_negative(const Dim& dim);
   bool in_range(const Dim& dim, const Dim& end);  // 0 <= dim < end
+  // Whether a few values show a == b and a few others a != b, so that neither can be proven.
+  bool seen_both_ways(const Dim& a, const Dim& b);
   Interval symbol_bounds(const std::string& name);
   const SymbolInfo* find(const std::string& name) const { return symbols_.find(name); }
   Dim simplified(const Dim& dim);  // one pass, bottom up
@@ -34,6 +37,7 @@ class Facts {
  private:
   void assume_not_empty(const Dim& extent, std::int64_t least);
   void assume_loops(const Dim& subject);
+  bool is_settled_sum(const Dim& dim);
   Interval compute_bounds(const Dim& dim);
   Interval quotient_bounds(const Dim& dim);
   Interval mod_bounds(const Dim& dim);
@@ -43,7 +47,11 @@ class Facts {
   std::optional<int> sign(const Dim& dim);
   bool search(const Dim& dim, int depth);
   std::optional<Dim> without_a_symbol(const Dim& dim, bool loops);
-  std::int64_t sample_of(const DimLeaf& leaf, int sample);
+  using Samples = std::array<std::int64_t, 4>;
+  std::int64_t choose_sample(const std::string& name, std::size_t sample);
+  std::int64_t sample_of(const DimLeaf& leaf, std::size_t sample);
+  std::optional<std::int64_t> sampled(const Dim& dim, std::size_t sample);
+  Interval compute_symbol_bounds(const std::string& name);
   bool refuted(const Dim& dim);
   bool search_atom(const Dim& dim, const Dim& atom, int depth);
 
@@ -53,6 +61,8 @@ class Facts {
   struct Hash {
     std::size_t operator()(const Dim& dim) const { return dim.hash(); }
   };
+  std::unordered_map<std::string, Interval> symbol_bounds_;
+  std::unordered_map<std::string, Samples> samples_;
   std::unordered_map<Dim, Interval, Hash> bounds_;
   std::unordered_map<Dim, Dim, Hash> simplified_;
   int budget_ = 0;  // steps left of the search in progress

@@ -63,12 +63,9 @@ std::optional<int> Facts::direction(const Dim& dim, const DimLeaf& symbol) {
   if (!dim.mentions(symbol)) return 0;
   switch (dim.kind()) {
     case Dim::Kind::Constant:
-    case Dim::Kind::Value:
-      return 0;
-    case Dim::Kind::Symbol:
-      return 1;
-    case Dim::Kind::Sum:
-      return sum_direction(dim, symbol);
+    case Dim::Kind::Value: return 0;
+    case Dim::Kind::Symbol: return 1;
+    case Dim::Kind::Sum: return sum_direction(dim, symbol);
     case Dim::Kind::FloorDiv: {
       const Dim& by = dim.operands()[1];
       if (by.mentions(symbol)) return std::nullopt;
@@ -88,8 +85,7 @@ std::optional<int> Facts::direction(const Dim& dim, const DimLeaf& symbol) {
       if (dim.operands()[0].mentions(symbol) || dim.operands()[1].mentions(symbol)) return std::nullopt;
       return combined(direction(dim.operands()[2], symbol), direction(dim.operands()[3], symbol));
     case Dim::Kind::Mod:
-    case Dim::Kind::Broadcast:
-      return std::nullopt;
+    case Dim::Kind::Broadcast: return std::nullopt;
   }
   internal_error("a dim is of one of the kinds");
 }
@@ -106,47 +102,65 @@ std::optional<Dim> Facts::without_a_symbol(const Dim& dim, bool loops) {
     if (!moves || *moves == 0) continue;
     const Interval range = symbol_bounds(leaf.symbol);
     std::optional<Dim> worst;
-    if (*moves > 0)
-      worst = range.low;
-    else if (loop)
-      worst = *info->below - 1;
-    else if (range.high < INT64_MAX)
-      worst = range.high;
+    if (*moves > 0) worst = range.low;
+    else if (loop) worst = *info->below - 1;
+    else if (range.high < INT64_MAX) worst = range.high;
     if (worst) return dim.substitute({{leaf.symbol, *worst}});
   }
   return std::nullopt;
 }
 
-// The value of a symbol in the sample-th try: ends of the range and something between, obeying `below` and `multiple` where it can.
-std::int64_t Facts::sample_of(const DimLeaf& leaf, int sample) {
-  if (!leaf.is_symbol()) return sample * 3;
-  const SymbolInfo* info = symbols_.find(leaf.symbol);
-  const Interval range = symbol_bounds(leaf.symbol);
-  const std::int64_t spread = static_cast<std::int64_t>(leaf.symbol.back()) % 7;
-  const std::int64_t offsets[] = {0, 1, 5 + spread, 1000 + 17 * spread};
+// The value of a symbol in one try: ends of the range and something between, obeying `below` and `multiple` where it can.
+std::int64_t Facts::choose_sample(const std::string& name, std::size_t sample) {
+  const SymbolInfo* info = symbols_.find(name);
+  const Interval range = symbol_bounds(name);
+  const std::int64_t spread = static_cast<std::int64_t>(name.back()) % 7;
+  const Samples wanted = {range.low, 1, 6 + spread, 1000 + 17 * spread};
   std::int64_t high = range.high;
-  if (info != nullptr && info->below && sample != 0 && open_.insert(leaf.symbol).second) {
-    high = std::min(high, info->below->evaluate([&](const DimLeaf& inner) { return sample_of(inner, sample); }) - 1);
-    open_.erase(leaf.symbol);
+  if (info != nullptr && info->below && sample != 0 && open_.insert(name).second) {
+    high = std::min(high, sampled(*info->below, sample).value_or(high) - 1);
+    open_.erase(name);
   }
-  std::int64_t value = range.low;
-  if (__builtin_add_overflow(value, offsets[sample], &value)) value = range.low;
-  value = std::clamp(value, range.low, std::max(range.low, high));
+  std::int64_t value = std::clamp(wanted[sample], range.low, std::max(range.low, high));
   if (info != nullptr && info->multiple > 1) value = std::max(range.low, value - value % info->multiple);
   return value;
 }
 
+std::int64_t Facts::sample_of(const DimLeaf& leaf, std::size_t sample) {
+  if (!leaf.is_symbol()) return static_cast<std::int64_t>(sample) * 3;
+  if (const auto known = samples_.find(leaf.symbol); known != samples_.end()) return known->second[sample];
+  if (!open_.empty()) return choose_sample(leaf.symbol, sample);
+  Samples chosen{};
+  for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = choose_sample(leaf.symbol, i);
+  samples_.emplace(leaf.symbol, chosen);
+  return chosen[sample];
+}
+
+std::optional<std::int64_t> Facts::sampled(const Dim& dim, std::size_t sample) {
+  try {
+    return dim.evaluate([&](const DimLeaf& leaf) { return sample_of(leaf, sample); });
+  } catch (const Error&) {
+    return std::nullopt;  // no value there: it says nothing
+  }
+}
+
 // Whether a few values show that dim >= 0 does not always hold, which saves most searches that would fail.
 bool Facts::refuted(const Dim& dim) {
-  constexpr int samples = 4;
-  for (int sample = 0; sample < samples; ++sample) {
-    try {
-      if (dim.evaluate([&](const DimLeaf& leaf) { return sample_of(leaf, sample); }) < 0) return true;
-    } catch (const Error&) {
-      open_.clear();  // no value there: it says nothing
-    }
+  for (std::size_t sample = 0; sample < Samples{}.size(); ++sample) {
+    if (sampled(dim, sample).value_or(0) < 0) return true;
   }
   return false;
+}
+
+bool Facts::seen_both_ways(const Dim& a, const Dim& b) {
+  bool equal = false;
+  bool unequal = false;
+  for (std::size_t sample = 0; sample < Samples{}.size() && !(equal && unequal); ++sample) {
+    const auto x = sampled(a, sample);
+    const auto y = sampled(b, sample);
+    if (x && y) (*x == *y ? equal : unequal) = true;
+  }
+  return equal && unequal;
 }
 
 bool Facts::search_atom(const Dim& dim, const Dim& atom, int depth) {
@@ -162,18 +176,15 @@ bool Facts::search_atom(const Dim& dim, const Dim& atom, int depth) {
     case Dim::Kind::Constant:
     case Dim::Kind::Symbol:
     case Dim::Kind::Value:
-    case Dim::Kind::Sum:
-      return false;
+    case Dim::Kind::Sum: return false;
     case Dim::Kind::Min:
     case Dim::Kind::Max: {
       // Where the least value is wanted from above (or the most from below), any operand will do; else each must.
       const bool any = of_factor && (*of_factor < 0) == (atom.kind() == Dim::Kind::Min);
       return any ? std::ranges::any_of(operands, holds) : std::ranges::all_of(operands, holds);
     }
-    case Dim::Kind::Select:
-      return holds(operands[2]) && holds(operands[3]);
-    case Dim::Kind::Broadcast:
-      return holds(operands[0]) && holds(operands[1]);
+    case Dim::Kind::Select: return holds(operands[2]) && holds(operands[3]);
+    case Dim::Kind::Broadcast: return holds(operands[0]) && holds(operands[1]);
     case Dim::Kind::Mod:
       if (!of_factor || !positive(operands[1])) return false;
       if (*of_factor >= 0) return holds(0);

@@ -104,12 +104,27 @@ Proof negated(Proof proof) {
   return proof == Proof::Yes ? Proof::No : Proof::Yes;
 }
 
+// A symbol against a constant, the question asked most: whether an extent is 1.
+std::optional<Proof> symbol_equals(const Dim& a, const Dim& b, const SymbolTable& symbols) {
+  if (b.kind() == Dim::Kind::Symbol) return a.is_constant() ? symbol_equals(b, a, symbols) : std::nullopt;
+  if (a.kind() != Dim::Kind::Symbol || !b.is_constant()) return std::nullopt;
+  static const SymbolInfo undeclared;
+  const SymbolInfo* found = symbols.find(a.leaf().symbol);
+  const SymbolInfo& info = found != nullptr ? *found : undeclared;
+  if (info.below) return std::nullopt;
+  const std::int64_t value = b.constant_part();
+  if (value < info.low || value > info.high || (info.multiple > 1 && value % info.multiple != 0)) return Proof::No;
+  return info.low == info.high ? Proof::Yes : Proof::Unknown;
+}
+
 }  // namespace
 
 Proof prove_equal(const Dim& a, const Dim& b, const SymbolTable& symbols) {
   if (a == b) return Proof::Yes;
   if (a.is_constant() && b.is_constant()) return Proof::No;
+  if (const auto decided = symbol_equals(a, b, symbols)) return *decided;
   Facts facts(symbols, {a, b});
+  if (facts.seen_both_ways(a, b)) return Proof::Unknown;
   const auto apart = difference(a, b, facts);
   if (!apart) return Proof::Unknown;
   if (apart->is_constant()) return apart->is_constant(0) ? Proof::Yes : Proof::No;
@@ -145,14 +160,10 @@ Proof prove_less_equal(const Dim& a, const Dim& b, const SymbolTable& symbols) {
 
 Proof prove(Comparison comparison, const Dim& a, const Dim& b, const SymbolTable& symbols) {
   switch (comparison) {
-    case Comparison::Equal:
-      return prove_equal(a, b, symbols);
-    case Comparison::NotEqual:
-      return negated(prove_equal(a, b, symbols));
-    case Comparison::Less:
-      return prove_less(a, b, symbols);
-    case Comparison::LessEqual:
-      return prove_less_equal(a, b, symbols);
+    case Comparison::Equal: return prove_equal(a, b, symbols);
+    case Comparison::NotEqual: return negated(prove_equal(a, b, symbols));
+    case Comparison::Less: return prove_less(a, b, symbols);
+    case Comparison::LessEqual: return prove_less_equal(a, b, symbols);
   }
   internal_error("a comparison is one of the enumerators");
 }

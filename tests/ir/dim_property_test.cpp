@@ -184,6 +184,59 @@ TEST(DimProperty, SimplifyingTwiceChangesNothing) {
   });
 }
 
+// A tensor's index, flattened and taken apart again, is the index; seen in a shape with merged axes and flattened again, it is the flat index.
+TEST(DimProperty, ReshapesOfIndicesCancel) {
+  check("reshapes", [] {
+    const Bytes chosen = *bytes(40);
+    Choices choices(chosen);
+    const Dim s = Dim::symbol("s");
+    const Dim t = Dim::symbol("t");
+    const std::vector<Dim> some = {s, t, Dim::symbol("b"), 12, 32, s + 1, 2 * t, s * t};
+    SymbolTable symbols;
+    std::vector<Dim> extents;
+    std::vector<Dim> index;
+    const std::int64_t rank = 2 + choices.next(3);
+    for (std::int64_t axis = 0; axis < rank; ++axis) {
+      extents.push_back(some[static_cast<std::size_t>(choices.next(static_cast<std::int64_t>(some.size())))]);
+      const std::string name = "i" + std::to_string(axis);
+      SymbolInfo info;
+      info.below = extents.back();
+      symbols.declare(name, info);
+      index.push_back(Dim::symbol(name));
+    }
+    Dim flat = 0;
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) flat = flat * extents[axis] + index[axis];
+    for (const Dim& extent : extents) RC_LOG() << "extent " << extent.to_string() << "\n";
+    const auto part = [](const Dim& whole, const std::vector<Dim>& shape, std::size_t axis) {
+      const Dim stride = product(std::span(shape).subspan(axis + 1));
+      return axis == 0 ? floor_div(whole, stride) : mod(floor_div(whole, stride), shape[axis]);
+    };
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+      const Dim back = simplify(part(flat, extents, axis), symbols);
+      RC_LOG() << "axis " << axis << " is " << back.to_string() << "\n";
+      RC_ASSERT(back == index[axis]);
+      RC_ASSERT(prove_less(part(flat, extents, axis), extents[axis], symbols) == Proof::Yes);
+    }
+    std::vector<Dim> merged;
+    for (const Dim& extent : extents) {
+      if (!merged.empty() && choices.next(2) == 1) merged.back() = merged.back() * extent;
+      else merged.push_back(extent);
+    }
+    SymbolInfo info;
+    info.below = product(extents);
+    symbols.declare("m", info);
+    for (const Dim& from : {flat, Dim::symbol("m")}) {
+      for (const auto& shape : {merged, extents}) {
+        Dim again = 0;
+        for (std::size_t axis = 0; axis < shape.size(); ++axis) again = again * shape[axis] + part(from, shape, axis);
+        again = simplify(again, symbols);
+        RC_LOG() << "again " << again.to_string() << "\n";
+        RC_ASSERT(again == from);
+      }
+    }
+  });
+}
+
 TEST(DimProperty, SubstitutionCommutesWithEvaluation) {
   check("substitution", [] {
     const Bytes chosen = *bytes(60);
