@@ -102,6 +102,25 @@ void make_literals(Function& function, Block& block, const FunctionInference& fa
   block.bindings = std::move(result);
 }
 
+// A result that is a parameter, a stored constant, a checked view or another result is copied, so that every result is a region's own.
+void own_results(Function& function) {
+  std::set<ValueId> own;
+  for (const Binding& binding : function.body.bindings)
+    if (!stays_outside(binding)) own.insert(binding.results.begin(), binding.results.end());
+  for (ValueId& result : function.body.results) {
+    if (own.erase(result) != 0 || !function.values[result].type.is_tensor()) continue;
+    TensorType type = function.tensor_type(result);
+    Binding literal{.op = Op::shape, .dims = type.dims};
+    literal.results = {function.add_value("shape", TensorType{DType::I64, {Dim(static_cast<std::int64_t>(type.dims.size()))}})};
+    Binding copy{.op = Op::dyn_reshape, .operands = {result, literal.results[0]}};
+    copy.attributes.emplace("zero_copies", std::int64_t{0});
+    copy.results = {function.add_value(function.values[result].name + "_copy", type)};
+    result = copy.results[0];
+    function.body.bindings.push_back(std::move(literal));
+    function.body.bindings.push_back(std::move(copy));
+  }
+}
+
 // ---- Steps 2 and 3, for one block ----
 
 class BlockFuser {
@@ -369,6 +388,7 @@ void fuse(Module& module, PassContext&) {
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     Function& function = module.functions[i];
     make_literals(function, function.body, facts.functions[i]);
+    own_results(function);
     std::vector<bool> constants(function.values.size(), false);
     find_constants(function.body, constants);
     fuse_block(module, function, function.body, constants);

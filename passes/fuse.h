@@ -7,7 +7,8 @@ namespace anydim::passes {
 
 // Every tensor computation of every function becomes a region; what is left outside are large constants, control flow, bind and check_shape.
 // Types must be inferred. In this order:
-//  1. operands that decide shapes become `shape(...)` literals, so that a region reads dims and never the tensor they came from;
+//  1. operands that decide shapes become `shape(...)` literals, so that a region reads dims and never the tensor they came from; results that no
+//     op of their own computes are copied;
 //  2. products and reductions grow forwards over the chain of single uses that derive_loop_form() accepts (bias, GELU, residual, layer norm);
 //  3. from the results backwards, each group takes in its producers: views always (a view never exists in memory), element-wise work where
 //     no one else reads it, and the cheap arithmetic of an attention mask even where several layers read it. Operands of products stay in memory: they

@@ -246,7 +246,10 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
     case Op::dyn_tile: made = static_form({{"repeats", 1}}); break;
     case Op::dyn_trilu:
       made = static_form({{"k", 1}});
-      if (made) made->attributes["k"] = integers_attribute(*made, "k").at(0);
+      if (made) {
+        std::int64_t diagonal = integers_attribute(*made, "k").at(0);
+        made->attributes["k"] = diagonal;
+      }
       break;
     case Op::dyn_arange: {
       if (result->dtype != DType::I64 && result->dtype != DType::I32) break;

@@ -1,0 +1,260 @@
+// Fusion and loop forms: what a fused module computes, run from its loop forms point by point, is what the module computed.
+#include <gtest/gtest.h>
+
+#include "frontends/onnx.h"
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/parse.h"
+#include "tests/support/loop_form_interpreter.h"
+#include "tests/support/pass_fixture.h"
+
+namespace anydim::tests {
+namespace {
+
+using namespace ir;
+
+struct Shape {
+  DType dtype;
+  std::vector<std::int64_t> dims;
+  std::int64_t below = 4;
+};
+
+// Regions in the fused module, in order, after comparing values on the given inputs.
+std::vector<std::string> check(const std::string& text, const std::vector<std::vector<Shape>>& calls, double tolerance = 1e-5) {
+  Module module = fused(parse(text));
+  for (const auto& shapes : calls) {
+    std::vector<Tensor> inputs;
+    for (const Shape& shape : shapes) inputs.push_back(sample(shape.dtype, shape.dims, static_cast<unsigned>(inputs.size() + 7), shape.below));
+    Module plain = parse(text);
+    expect_close(run_regions(module, inputs), evaluate(plain, plain.functions[0], inputs), tolerance);
+  }
+  std::vector<std::string> skeletons;
+  for (const Binding& binding : module.functions[0].body.bindings)
+    if (binding.op == Op::region) skeletons.push_back(skeleton_name(derive_loop_form(module.regions[binding.callee])));
+  return skeletons;
+}
+
+using Skeletons = std::vector<std::string>;
+
+TEST(Fuse, ElementwiseChainsAreOneMap) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(3), f32]) {
+  %a = add(%x, %y)
+  %b = relu(%a)
+  %c = mul(%b, %x)
+  return %c
+})",
+                  {{{DType::F32, {4, 3}}, {DType::F32, {3}}}, {{DType::F32, {0, 3}}, {DType::F32, {3}}}}),
+            Skeletons{"map"});
+}
+
+TEST(Fuse, ViewsNeverExist) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(b, s, 12), f32]) {
+  %shape = shape(b, s, 3, 4)
+  %a = dyn.reshape(%x, %shape)
+  %t = transpose(%a) {perm = (0, 2, 1, 3)}
+  %c = strided_slice(%t) {starts = (1), ends = (3), axes = (3)}
+  %e = exp(%c)
+  return %e
+})",
+                  {{{DType::F32, {2, 3, 12}}}, {{DType::F32, {1, 1, 12}}}, {{DType::F32, {0, 5, 12}}}}),
+            Skeletons{"map"});
+}
+
+TEST(Fuse, AnUndecidedBroadcastIsDecidedByTheIndex) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
+  %a = add(%x, %y)
+  return %a
+})",
+                  {{{DType::F32, {4}}, {DType::F32, {1}}}, {{DType::F32, {1}}, {DType::F32, {5}}}, {{DType::F32, {3}}, {DType::F32, {3}}}}),
+            Skeletons{"map"});
+}
+
+TEST(Fuse, ConcatHasAPartForEachOperand) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 2), f32], %y: Tensor[(n, m), f32]) {
+  %r = relu(%y)
+  %c = concat(%x, %r, %x) {axis = 1}
+  return %c
+})",
+                  {{{DType::F32, {3, 2}}, {DType::F32, {3, 4}}}, {{DType::F32, {2, 2}}, {DType::F32, {2, 0}}}}),
+            Skeletons{"map"});
+}
+
+TEST(Fuse, GatherReadsThroughComputedIndices) {
+  EXPECT_EQ(check(R"(
+fn @main(%table: Tensor[(v, 4), f32], %ids: Tensor[(b, s), i64]) {
+  %g = gather(%table, %ids) {axis = 0}
+  %h = neg(%g)
+  return %h
+})",
+                  {{{DType::F32, {4, 4}}, {DType::I64, {2, 3}, 4}}, {{DType::F32, {9, 4}}, {DType::I64, {1, 0}, 9}}}),
+            Skeletons{"map"});
+}
+
+TEST(Fuse, TriangleTileAndRange) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, n), f32]) {
+  %k = dim(1)
+  %t = dyn.trilu(%x, %k) {upper = 0}
+  %r = tile(%t) {repeats = (2, 3)}
+  return %r
+})",
+                  {{{DType::F32, {3, 3}}}, {{DType::F32, {1, 1}}}}),
+            Skeletons{"map"});
+}
+
+TEST(Fuse, SoftmaxWithWhatSurroundsItIsOneRowKernel) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(b, s), f32], %m: Tensor[(s), f32]) {
+  %a = add(%x, %m)
+  %s = softmax(%a) {axis = -1}
+  %r = mul(%s, %s)
+  return %s, %r
+})",
+                  {{{DType::F32, {3, 5}}, {DType::F32, {5}}}, {{DType::F32, {2, 1}}, {DType::F32, {1}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
+            (Skeletons{"rows", "map"}));
+}
+
+TEST(Fuse, ReductionsOfAnyAxes) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(a, b, 3), f32]) {
+  %s = reduce_sum(%x) {axes = (0, 2), keepdims = 1}
+  %m = reduce_mean(%x) {axes = (1)}
+  %h = reduce_max(%x)
+  %c = reduce_prod(%x) {axes = (-1)}
+  return %s, %m, %h, %c
+})",
+                  {{{DType::F32, {2, 4, 3}}}, {{DType::F32, {1, 1, 3}}}}),
+            (Skeletons{"rows", "rows", "rows", "rows"}));
+}
+
+TEST(Fuse, LayerNormOfASumOfGathers) {
+  EXPECT_EQ(check(R"(
+fn @main(%w: Tensor[(v, 6), f32], %ids: Tensor[(b, s), i64], %x: Tensor[(b, s, 6), f32], %g: Tensor[(6), f32], %h: Tensor[(6), f32]) {
+  %e = gather(%w, %ids) {axis = 0}
+  %a = add(%e, %x)
+  %n = layer_norm(%a, %g, %h) {axis = -1, epsilon = 1e-5}
+  %r = tanh(%n)
+  return %r
+})",
+                  {{{DType::F32, {5, 6}}, {DType::I64, {2, 3}, 5}, {DType::F32, {2, 3, 6}}, {DType::F32, {6}}, {DType::F32, {6}}}}, 1e-4),
+            Skeletons{"rows"});
+}
+
+TEST(Fuse, MatmulTakesItsEpilogueAndWholeRows) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(b, s, 4), f32], %w: Tensor[(4, 6), f32], %c: Tensor[(6), f32], %r: Tensor[(b, s, 6), f32], %g: Tensor[(6), f32]) {
+  %p = matmul(%x, %w)
+  %a = add(%p, %c)
+  %q = add(%a, %r)
+  %n = layer_norm(%q, %g) {axis = -1}
+  return %n
+})",
+                  {{{DType::F32, {2, 3, 4}}, {DType::F32, {4, 6}}, {DType::F32, {6}}, {DType::F32, {2, 3, 6}}, {DType::F32, {6}}},
+                   {{DType::F32, {1, 1, 4}}, {DType::F32, {4, 6}}, {DType::F32, {6}}, {DType::F32, {1, 1, 6}}, {DType::F32, {6}}}},
+                  1e-4),
+            Skeletons{"matmul"});
+}
+
+TEST(Fuse, BatchedAndVectorProducts) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(b, 1, m, k), f32], %y: Tensor[(3, k, n), f32], %v: Tensor[(k), f32]) {
+  %p = matmul(%x, %y)
+  %q = matmul(%x, %v)
+  %d = matmul(%v, %v)
+  return %p, %q, %d
+})",
+                  {{{DType::F32, {2, 1, 2, 3}}, {DType::F32, {3, 3, 4}}, {DType::F32, {3}}},
+                   {{DType::F32, {1, 1, 1, 0}}, {DType::F32, {3, 0, 2}}, {DType::F32, {0}}}}),
+            (Skeletons{"matmul", "matmul", "matmul"}));
+}
+
+TEST(Fuse, AttentionReadsMergedHeadsInPlace) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(b, s, 18), f32], %mask: Tensor[(b, s), i64]) {
+  %shape = shape(b, s, 2, 3)
+  %q0 = strided_slice(%x) {starts = (0), ends = (6), axes = (2)}
+  %q1 = dyn.reshape(%q0, %shape)
+  %q = transpose(%q1) {perm = (0, 2, 1, 3)}
+  %k0 = strided_slice(%x) {starts = (6), ends = (12), axes = (2)}
+  %k1 = dyn.reshape(%k0, %shape)
+  %k = transpose(%k1) {perm = (0, 2, 3, 1)}
+  %v0 = strided_slice(%x) {starts = (12), ends = (18), axes = (2)}
+  %v1 = dyn.reshape(%v0, %shape)
+  %v = transpose(%v1) {perm = (0, 2, 1, 3)}
+  %scores = matmul(%q, %k)
+  %scale = constant(f32 () [0.5])
+  %scaled = mul(%scores, %scale)
+  %seen = cast(%mask) {to = bool}
+  %wide = expand_dims(%seen) {axes = (1, 2)}
+  %zero = constant(f32 () [0])
+  %low = constant(f32 () [-3.4028235e38])
+  %bias = where(%wide, %zero, %low)
+  %masked = add(%scaled, %bias)
+  %weights = softmax(%masked) {axis = -1}
+  %o = matmul(%weights, %v)
+  %t = transpose(%o) {perm = (0, 2, 1, 3)}
+  %flat = shape(b, s, 6)
+  %r = dyn.reshape(%t, %flat)
+  return %r
+})",
+                  {{{DType::F32, {2, 4, 18}}, {DType::I64, {2, 4}, 2}}, {{DType::F32, {1, 1, 18}}, {DType::I64, {1, 1}, 2}}, {{DType::F32, {0, 3, 18}}, {DType::I64, {0, 3}, 2}}}),
+            Skeletons{"attention"});
+}
+
+TEST(Fuse, EveryResultIsARegionsOwn) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 2), f32]) {
+  %c = constant(f32 (3) [1, 2, 3])
+  %r = relu(%x)
+  %s = shape_of(%x)
+  return %x, %c, %r, %r, %s
+})",
+                  {{{DType::F32, {3, 2}}}}),
+            (Skeletons{"map", "map", "map", "map", "map"}));
+}
+
+TEST(Fuse, ElementsOfATensorDecideAShape) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n), f32], %s: Tensor[(2), i64]) {
+  %r = dyn.reshape(%x, %s)
+  %y = exp(%r)
+  return %y
+})",
+                  {}),
+            Skeletons{"map"});
+}
+
+TEST(Fuse, EqualWorkIsOneRegion) {
+  Module module = fused(parse(R"(
+fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(n, 4), f32]) {
+  %a = relu(%x)
+  %b = relu(%y)
+  return %a, %b
+})"));
+  EXPECT_EQ(module.regions.size(), 1u);
+}
+
+TEST(Fuse, TinyBertIsFiveKernelsALayer) {
+  Module module = frontends::read_onnx(std::filesystem::path("../models/tiny_bert.onnx"));
+  Module plain = module;
+  module = fused(std::move(module));
+  std::vector<Tensor> inputs;
+  for (ValueId parameter : plain.functions[0].body.parameters) {
+    bool mask = plain.functions[0].values[parameter].name == "attention_mask";
+    Tensor input(DType::I64, {2, 5});
+    for (std::int64_t i = 0; i < 10; ++i) input.set_integer(i, mask ? i < 8 : 3 * i + 1);
+    inputs.push_back(input);
+  }
+  expect_close(run_regions(module, inputs), evaluate(plain, plain.functions[0], inputs), 1e-4);
+  EXPECT_EQ(module.regions.size(), 6u);
+  std::size_t launches = 0;
+  for (const Binding& binding : module.functions[0].body.bindings) launches += binding.op == Op::region;
+  EXPECT_EQ(launches, 2 * 5 + 1u);
+}
+
+}  // namespace
+}  // namespace anydim::tests

@@ -1,0 +1,347 @@
+#include "tests/support/loop_form_interpreter.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+#include "ir/bind.h"
+#include "ir/error.h"
+#include "ir/scalar.h"
+
+namespace anydim::tests {
+
+using namespace ir;
+
+namespace {
+
+// One scalar of any dtype: reals in `real`, integers and bools in `integer`.
+struct Scalar {
+  double real = 0;
+  std::int64_t integer = 0;
+};
+
+Scalar read(const Tensor& tensor, std::int64_t at) {
+  if (is_float(tensor.dtype())) return {tensor.real_at(at), 0};
+  return {0, tensor.integer_at(at)};
+}
+
+Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& operands) {
+  ScalarOp op{.op = step.op};
+  if (step.op == Op::mod) op.truncate = (step.flags & 1) != 0;
+  if (step.op == Op::is_inf) {
+    op.negative = (step.flags & 1) != 0;
+    op.positive = (step.flags & 2) != 0;
+  }
+  if (step.op == Op::where) return operands[0].integer != 0 ? operands[1] : operands[2];
+  if (step.op == Op::cast) {
+    double real = is_float(from) ? operands[0].real : static_cast<double>(operands[0].integer);
+    if (is_float(step.dtype)) return {step.dtype == DType::F32 ? static_cast<float>(real) : real, 0};
+    if (step.dtype == DType::Bool) return {0, is_float(from) ? real != 0 : operands[0].integer != 0};
+    return {0, is_float(from) ? truncate_to_integer(real, step.dtype) : operands[0].integer};
+  }
+  Scalar a = operands[0], b = operands.size() > 1 ? operands[1] : Scalar{};
+  if (info(step.op).has(traits::compares))
+    return {0, is_float(from) ? apply_comparison<double>(op, a.real, b.real) : apply_comparison<std::int64_t>(op, a.integer, b.integer)};
+  if (is_float(step.dtype)) {
+    double value = apply_real<double>(op, a.real, b.real);
+    return {step.dtype == DType::F32 ? static_cast<float>(value) : value, 0};
+  }
+  return {0, apply_integer<std::int64_t>(op, a.integer, b.integer)};
+}
+
+class Runner {
+ public:
+  Runner(const Region& region, const LoopForm& form, std::span<const Tensor> inputs, std::span<const std::int64_t> symbols)
+      : form_(form), inputs_(inputs.begin(), inputs.end()) {
+    const auto& names = region.body.symbols.names();
+    for (std::size_t i = 0; i < names.size(); ++i) symbols_[names[i]] = symbols[i];
+    for (ValueId result : region.body.body.results) {
+      const TensorType& type = region.body.tensor_type(result);
+      std::vector<std::int64_t> dims;
+      for (const Dim& dim : type.dims) dims.push_back(value(dim));
+      outputs_.emplace_back(type.dtype, dims);
+      written_.emplace_back(static_cast<std::size_t>(outputs_.back().elements()), false);
+    }
+  }
+
+  std::vector<Tensor> run() {
+    std::visit([&](const auto& skeleton) { run(skeleton); }, form_.skeleton);
+    for (const auto& output : written_)
+      for (bool element : output)
+        if (!element) throw std::logic_error("an element of an output is never written");
+    return std::move(outputs_);
+  }
+
+ private:
+  using Results = std::vector<Scalar>;
+
+  std::int64_t value(const Dim& dim) const {
+    return dim.evaluate([&](const DimLeaf& leaf) {
+      auto found = symbols_.find(leaf.symbol);
+      if (found == symbols_.end()) throw std::logic_error("symbol without value: " + leaf.symbol);
+      return found->second;
+    });
+  }
+
+  std::int64_t offset(const std::vector<Dim>& index, const std::vector<std::int64_t>& dims) const {
+    std::int64_t result = 0;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      std::int64_t at = value(index[i]);
+      if (at < 0 || at >= dims[i]) throw std::logic_error("an access outside its buffer: " + index[i].to_string());
+      result = result * dims[i] + at;
+    }
+    return result;
+  }
+
+  void loop(std::span<const Iteration> space, const std::function<void()>& body) {
+    if (space.empty()) return body();
+    std::int64_t extent = value(space[0].extent);
+    for (std::int64_t i = 0; i < extent; ++i) {
+      symbols_[space[0].symbol] = i;
+      loop(space.subspan(1), body);
+    }
+    symbols_.erase(space[0].symbol);
+  }
+
+  // Steps are evaluated when asked for, so that a guard keeps its operand's loads from happening.
+  class Evaluation {
+   public:
+    Evaluation(Runner& runner, const ScalarProgram& program, const std::vector<Scalar>& accumulated, const std::vector<Scalar>& scratch)
+        : runner_(runner), program_(program), accumulated_(accumulated), scratch_(scratch), known_(program.steps.size()) {}
+
+    ~Evaluation() {
+      for (std::size_t i = 0; i < program_.steps.size(); ++i) runner_.symbols_.erase(step_symbol(static_cast<std::int32_t>(i)));
+    }
+
+    Scalar operator()(std::int32_t position) {
+      auto& known = known_[static_cast<std::size_t>(position)];
+      if (!known) known = compute(position);
+      return *known;
+    }
+
+   private:
+    void need(const Dim& dim) {
+      for (const DimLeaf& leaf : dim.leaves())
+        if (leaf.symbol[0] == '#') (*this)(std::stoi(leaf.symbol.substr(1)));
+    }
+
+    Scalar compute(std::int32_t position) {
+      const ScalarStep& step = program_.steps[static_cast<std::size_t>(position)];
+      using Kind = ScalarStep::Kind;
+      for (const Dim& dim : step.index) need(dim);
+      switch (step.kind) {
+        case Kind::Constant: return {step.real, step.integer};
+        case Kind::Extent: return {0, runner_.value(step.index[0])};
+        case Kind::Load: {
+          const Tensor& buffer = runner_.inputs_[static_cast<std::size_t>(step.buffer)];
+          return read(buffer, runner_.offset(step.index, buffer.dims()));
+        }
+        case Kind::Apply: {
+          std::vector<Scalar> operands;
+          for (std::int32_t operand : step.operands) operands.push_back((*this)(operand));
+          return apply(step, program_.steps[static_cast<std::size_t>(step.operands[0])].dtype, operands);
+        }
+        case Kind::CheckedIndex: {
+          std::int64_t extent = runner_.value(step.index[0]), at = (*this)(step.operands[0]).integer;
+          if (at < -extent || at >= extent) throw Error(ErrorKind::Inputs, "index out of range");
+          std::int64_t index = at < 0 ? at + extent : at;
+          runner_.symbols_[step_symbol(position)] = index;
+          return {0, index};
+        }
+        case Kind::Guarded: {
+          bool holds = true;
+          for (const auto& condition : step.conditions) {
+            std::int64_t left = runner_.value(condition.left), right = runner_.value(condition.right);
+            switch (condition.comparison) {
+              case Comparison::Equal: holds = holds && left == right; break;
+              case Comparison::NotEqual: holds = holds && left != right; break;
+              case Comparison::Less: holds = holds && left < right; break;
+              case Comparison::LessEqual: holds = holds && left <= right; break;
+            }
+          }
+          return (*this)(step.operands[holds ? 0 : 1]);
+        }
+        case Kind::Accumulated: return accumulated_.at(static_cast<std::size_t>(step.slot));
+        case Kind::Scratch: return scratch_.at(static_cast<std::size_t>(step.slot));
+      }
+      throw std::logic_error("every kind of step is run");
+    }
+
+    Runner& runner_;
+    const ScalarProgram& program_;
+    const std::vector<Scalar>& accumulated_;
+    const std::vector<Scalar>& scratch_;
+    std::vector<std::optional<Scalar>> known_;
+  };
+
+  void store(const std::vector<Store>& stores, Evaluation& steps) {
+    for (const Store& entry : stores) {
+      Tensor& output = outputs_[static_cast<std::size_t>(entry.output)];
+      std::int64_t at = offset(entry.index, output.dims());
+      auto written = written_[static_cast<std::size_t>(entry.output)].begin() + at;
+      if (*written) throw std::logic_error("an element of an output is written twice");
+      *written = true;
+      Scalar result = steps(entry.step);
+      if (is_float(output.dtype())) output.set_real(at, result.real);
+      else output.set_integer(at, result.integer);
+    }
+  }
+
+  void run(const MapForm& form) {
+    for (const MapPart& part : form.parts)
+      loop(part.space, [&] {
+        Evaluation steps(*this, part.program, none_, none_);
+        store(part.stores, steps);
+      });
+  }
+
+  // Scratch vectors of one row: by slot, then by inner point in loop order.
+  void run_stages(const std::vector<RowStage>& stages, std::span<const Iteration> inner, std::int32_t accumulators,
+                  std::vector<std::vector<Scalar>> scratch) {
+    Results accumulated(static_cast<std::size_t>(accumulators));
+    for (const RowStage& stage : stages) {
+      if (stage.per_row) {
+        Evaluation steps(*this, stage.program, accumulated, none_);
+        store(stage.stores, steps);
+        continue;
+      }
+      Results sums(accumulated);
+      for (const auto& reduction : stage.reductions) sums[static_cast<std::size_t>(reduction.slot)] = neutral(reduction.kind, reduction.dtype);
+      std::size_t point = 0;
+      loop(inner, [&] {
+        Results at(scratch.size());
+        for (std::size_t slot = 0; slot < scratch.size(); ++slot)
+          if (point < scratch[slot].size()) at[slot] = scratch[slot][point];
+        Evaluation steps(*this, stage.program, accumulated, at);
+        for (const auto& keep : stage.keeps) scratch[static_cast<std::size_t>(keep.slot)].push_back(steps(keep.step));
+        for (const auto& reduction : stage.reductions) {
+          Scalar& sum = sums[static_cast<std::size_t>(reduction.slot)];
+          sum = reduced(reduction.kind, reduction.dtype, sum, steps(reduction.step));
+        }
+        store(stage.stores, steps);
+        ++point;
+      });
+      accumulated = sums;
+    }
+  }
+
+  static Scalar neutral(Reduce kind, DType dtype) {
+    constexpr double infinite = std::numeric_limits<double>::infinity();
+    switch (kind) {
+      case Reduce::Sum: return {0, 0};
+      case Reduce::Product: return {1, 1};
+      case Reduce::Max: return {-infinite, is_signed(dtype) ? std::numeric_limits<std::int64_t>::min() : 0};
+      case Reduce::Min: return {infinite, std::numeric_limits<std::int64_t>::max()};
+    }
+    throw std::logic_error("every reduction has a neutral element");
+  }
+
+  static Scalar reduced(Reduce kind, DType dtype, Scalar a, Scalar b) {
+    static constexpr Op ops[] = {Op::add, Op::mul, Op::max, Op::min};
+    ScalarOp op{.op = ops[static_cast<int>(kind)]};
+    if (is_float(dtype)) return {apply_real<double>(op, a.real, b.real), 0};
+    return {0, apply_integer<std::int64_t>(op, a.integer, b.integer)};
+  }
+
+  void run(const RowForm& form) {
+    loop(form.outer, [&] { run_stages(form.stages, form.inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size())); });
+  }
+
+  Scalar element(const ScalarProgram& program) {
+    Evaluation steps(*this, program, none_, none_);
+    return steps(static_cast<std::int32_t>(program.steps.size() - 1));
+  }
+
+  void run(const MatmulForm& form) {
+    std::vector<Iteration> rows = form.batch;
+    rows.push_back(form.m);
+    loop(rows, [&] {
+      std::vector<std::vector<Scalar>> scratch(form.scratch.size());
+      loop({&form.n, 1}, [&] {
+        Scalar sum;
+        loop({&form.k, 1}, [&] {
+          Scalar left = element(form.left), right = element(form.right);
+          sum.real += left.real * right.real;
+          sum.integer += left.integer * right.integer;
+        });
+        Results product{sum};
+        Evaluation steps(*this, form.epilogue, product, none_);
+        if (!form.rows.empty()) scratch[0].push_back(steps(form.epilogue_step));
+        store(form.stores, steps);
+      });
+      run_stages(form.rows, {&form.n, 1}, form.accumulators, std::move(scratch));
+    });
+  }
+
+  void run(const AttentionForm& form) {
+    std::vector<Iteration> rows = form.batch;
+    rows.push_back(form.row);
+    loop(rows, [&] {
+      Results weights;
+      double largest = -std::numeric_limits<double>::infinity(), total = 0;
+      loop({&form.key, 1}, [&] {
+        Scalar dot;
+        loop({&form.depth, 1}, [&] { dot.real += element(form.q).real * element(form.k).real; });
+        Results product{dot};
+        Evaluation steps(*this, form.score, product, none_);
+        weights.push_back(steps(static_cast<std::int32_t>(form.score.steps.size() - 1)));
+        largest = std::max(largest, weights.back().real);
+      });
+      for (Scalar& weight : weights) total += weight.real = std::exp(weight.real - largest);
+      loop({&form.width, 1}, [&] {
+        Scalar sum;
+        std::size_t at = 0;
+        loop({&form.key, 1}, [&] { sum.real += weights[at++].real / total * element(form.v).real; });
+        Results output{sum};
+        Evaluation steps(*this, form.epilogue, output, none_);
+        store(form.stores, steps);
+      });
+    });
+  }
+
+  const LoopForm& form_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+  std::vector<std::vector<bool>> written_;
+  std::map<std::string, std::int64_t> symbols_;
+  const std::vector<Scalar> none_;
+};
+
+}  // namespace
+
+std::vector<Tensor> run_loop_form(const Region& region, const LoopForm& form, std::span<const Tensor> inputs,
+                                  std::span<const std::int64_t> symbols) {
+  return Runner(region, form, inputs, symbols).run();
+}
+
+std::vector<Tensor> run_regions(const Module& module, std::vector<Tensor> inputs) {
+  const Function& main = module.functions.at(0);
+  SymbolValues symbols = bind_symbols(main, inputs);
+  std::map<ValueId, Tensor> values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[main.body.parameters[i]] = inputs[i];
+  for (const Binding& binding : main.body.bindings) {
+    if (binding.op == Op::constant) {
+      values[binding.results[0]] = tensor_attribute(binding, "value");
+      continue;
+    }
+    if (binding.op != Op::region) throw std::logic_error("fusion left " + describe(main, binding));
+    const Region& region = module.regions.at(binding.callee);
+    std::vector<Tensor> operands;
+    std::vector<std::int64_t> arguments;
+    for (ValueId operand : binding.operands) operands.push_back(values.at(operand));
+    for (const Dim& dim : binding.dims)
+      arguments.push_back(dim.evaluate([&](const DimLeaf& leaf) {
+        return leaf.is_symbol() ? symbols.at(leaf.symbol) : values.at(leaf.value).integer_at(leaf.element);
+      }));
+    std::vector<Tensor> results = run_loop_form(region, derive_loop_form(region), operands, arguments);
+    for (std::size_t i = 0; i < results.size(); ++i) values[binding.results[i]] = results[i];
+  }
+  std::vector<Tensor> outputs;
+  for (ValueId result : main.body.results) outputs.push_back(values.at(result));
+  return outputs;
+}
+
+}  // namespace anydim::tests
