@@ -116,6 +116,9 @@ Tensor evaluate_reshape(const OpCall& call) {
     }
   }
   if (inferred) {
+    if (!zero_copies && std::ranges::find(dims, 0) != dims.end()) {
+      call.fail("the shape has a 0 beside -1, so the inferred dimension isn't known");
+    }
     dims[*inferred] = inferred_extent(call, dims, *inferred);
   } else if (source.elements() == 0 && std::ranges::find(dims, 0) == dims.end()) {
     dims = requested;  // the 0 stood for itself

@@ -48,12 +48,14 @@ class FunctionPass {
   }
 
   void run() {
+    find_openers(function_.body);
     // A narrowed range decides more, so types are computed anew with it.
     do {
       narrowed_ = false;
       constants_.assign(function_.values.size(), nullptr);
       result_.contents.assign(function_.values.size(), std::nullopt);
       result_.requirements.clear();
+      bound_.clear();
       infer_block(function_.body);
     } while (narrowed_);
     if (kind_ == Kind::Function) remove_unused_opaque_symbols();
@@ -72,6 +74,7 @@ class FunctionPass {
       case Op::region: return infer_region(binding);
       default: break;
     }
+    for (std::string& name : bound_by(binding)) bound_.insert(std::move(name));
     facts_.clear();
     for (const ValueId operand : binding.operands) facts_.push_back(facts_of(operand));
     RuleResult rule = apply_shape_rule(function_, binding, facts_, function_.symbols);
@@ -141,18 +144,45 @@ class FunctionPass {
 
   // ---- Scopes
 
-  // What a block opens: symbols declared after it began, and values that it defines.
+  // What blocks open: symbols bound in them, values that they define, and with these the opaque symbols of such values.
   struct Scope {
-    std::set<std::string, std::less<>> outer_symbols;
+    std::set<std::string, std::less<>> symbols;
     std::set<ValueId> values;
-    bool holds(const DimLeaf& leaf) const { return leaf.is_symbol() ? !outer_symbols.contains(leaf.symbol) : values.contains(leaf.value); }
   };
 
   Scope open_scope(std::span<const Block> blocks) const {
     Scope scope;
-    scope.outer_symbols.insert(function_.symbols.names().begin(), function_.symbols.names().end());
-    for (const Block& block : blocks) collect_values(block, scope.values);
+    for (const Block& block : blocks) {
+      collect_values(block, scope.values);
+      collect_bound_symbols(block, scope.symbols);
+    }
     return scope;
+  }
+
+  bool holds(const Scope& scope, const DimLeaf& leaf) const {
+    if (!leaf.is_symbol()) return scope.values.contains(leaf.value);
+    const auto opener = opener_of_.find(leaf.symbol);
+    return scope.symbols.contains(leaf.symbol) || (opener != opener_of_.end() && scope.values.contains(opener->second));
+  }
+
+  // Symbols that a binding binds, as far as nothing before it did.
+  std::vector<std::string> bound_by(const Binding& binding) const {
+    std::vector<std::string> names;
+    if (binding.op != Op::bind && binding.op != Op::check_shape) return names;
+    for (const Dim& dim : binding.dims) {
+      if (dim.kind() != Dim::Kind::Symbol || (binding.op == Op::bind && !names.empty())) continue;
+      const std::string& name = dim.leaf().symbol;
+      if (!parameter_symbols_.contains(name) && !bound_.contains(name)) names.push_back(name);
+    }
+    return names;
+  }
+
+  void collect_bound_symbols(const Block& block, std::set<std::string, std::less<>>& symbols) const {
+    for (const Binding& binding : block.bindings) {
+      const std::vector<std::string> names = bound_by(binding);
+      symbols.insert(names.begin(), names.end());
+      for (const Block& inner : binding.blocks) collect_bound_symbols(inner, symbols);
+    }
   }
 
   static void collect_values(const Block& block, std::set<ValueId>& values) {
@@ -163,10 +193,51 @@ class FunctionPass {
     }
   }
 
-  Dim closed(const Dim& dim, const Scope& scope) {
+  // The dim as it is seen outside of the scope, at a place of a value there.
+  Dim closed(const Dim& dim, const Scope& scope, ValueId value, std::size_t axis) {
     const std::set<DimLeaf> leaves = dim.leaves();
-    const bool escapes = std::ranges::any_of(leaves, [&](const DimLeaf& leaf) { return scope.holds(leaf); });
-    return escapes ? function_.symbols.fresh("d") : dim;
+    const bool escapes = std::ranges::any_of(leaves, [&](const DimLeaf& leaf) { return holds(scope, leaf); });
+    return escapes ? opened(value, axis) : dim;
+  }
+
+  // An opaque symbol for a dim that only the run tells. Where an earlier inference opened one at this place it is opened again, because
+  // literals that passes have written since may mention it.
+  Dim opened(ValueId value, std::size_t axis) {
+    const auto known = openers_.find({value, axis});
+    if (known == openers_.end()) {
+      const Dim symbol = function_.symbols.fresh("d");
+      openers_.emplace(std::pair(value, axis), symbol);
+      opener_of_.emplace(symbol.leaf().symbol, value);
+      return symbol;
+    }
+    const std::string& name = known->second.leaf().symbol;
+    if (!function_.symbols.contains(name)) {
+      SymbolInfo info;
+      info.opaque = true;
+      function_.symbols.declare(name, info);
+    }
+    return known->second;
+  }
+
+  // Where the types of an earlier inference mention each opaque symbol first, in program order.
+  void find_openers(const Block& block) {
+    const auto visit = [&](const std::vector<ValueId>& ids) {
+      for (const ValueId id : ids) {
+        const std::vector<Dim>& dims = function_.values[id].type.tensor.dims;
+        for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+          if (dims[axis].kind() != Dim::Kind::Symbol) continue;
+          const std::string& name = dims[axis].leaf().symbol;
+          const SymbolInfo* info = function_.symbols.find(name);
+          if (info == nullptr || !info->opaque || parameter_symbols_.contains(name)) continue;
+          if (opener_of_.emplace(name, id).second) openers_.emplace(std::pair(id, axis), dims[axis]);
+        }
+      }
+    };
+    if (&block != &function_.body) visit(block.parameters);
+    for (const Binding& binding : block.bindings) {
+      for (const Block& inner : binding.blocks) find_openers(inner);
+      visit(binding.results);
+    }
   }
 
   const TensorType& tensor_result(const Binding& binding, ValueId id) const {
@@ -200,7 +271,8 @@ class FunctionPass {
       expect_alike(binding, a, b, fmt::format("result {} of both blocks", i));
       TensorType joined{a.dtype, {}};
       for (std::size_t axis = 0; axis < a.rank(); ++axis) {
-        joined.dims.push_back(a.dims[axis] == b.dims[axis] ? closed(a.dims[axis], scope) : function_.symbols.fresh("d"));
+        joined.dims.push_back(a.dims[axis] == b.dims[axis] ? closed(a.dims[axis], scope, binding.results[i], axis)
+                                                           : opened(binding.results[i], axis));
       }
       set(binding.results[i], std::move(joined));
     }
@@ -215,7 +287,8 @@ class FunctionPass {
                                      binding.results.size(), body.parameters.size(), body.results.size()));
     }
     set(body.parameters[0], TensorType{DType::I64, {}});
-    set(body.parameters[1], TensorType{DType::Bool, {}});
+    // The body runs only while the condition holds.
+    set(body.parameters[1], TensorType{DType::Bool, {}}, std::vector<Dim>{1});
     std::vector<TensorType> state;
     for (std::size_t i = 0; i < carried; ++i) state.push_back(tensor_result(binding, binding.operands[i + 2]));
     const std::vector<TensorType> entering = state;
@@ -234,7 +307,7 @@ class FunctionPass {
         for (std::size_t axis = 0; axis < next.rank(); ++axis) {
           Dim& dim = state[i].dims[axis];
           if (next.dims[axis] == dim || dim != entering[i].dims[axis]) continue;
-          dim = function_.symbols.fresh("d");
+          dim = opened(body.parameters[i + 2], axis);
           stable = false;
         }
       }
@@ -242,25 +315,29 @@ class FunctionPass {
     --depth_;
     for (std::size_t i = 0; i < carried; ++i) {
       TensorType type = state[i];
-      for (Dim& dim : type.dims) dim = closed(dim, scope);
+      for (std::size_t axis = 0; axis < type.rank(); ++axis) {
+        type.dims[axis] = closed(type.dims[axis], scope, binding.results[i], axis);
+      }
       set(binding.results[i], std::move(type));
     }
     for (std::size_t i = carried; i < binding.results.size(); ++i) {
       TensorType type = tensor_result(binding, body.results[i + 1]);
-      for (Dim& dim : type.dims) dim = closed(dim, scope);
-      type.dims.insert(type.dims.begin(), trip_count(binding));
+      for (std::size_t axis = 0; axis < type.rank(); ++axis) {
+        type.dims[axis] = closed(type.dims[axis], scope, binding.results[i], axis + 1);
+      }
+      type.dims.insert(type.dims.begin(), trip_count(binding, binding.results[i]));
       set(binding.results[i], std::move(type));
     }
   }
 
   // The number of iterations where nothing but the trip count ends the loop; else only the run tells.
-  Dim trip_count(const Binding& binding) {
+  Dim trip_count(const Binding& binding, ValueId scan) {
     const auto always = [&](ValueId id) {
       return id == no_value || (result_.contents[id] && result_.contents[id]->front().is_constant(1));
     };
     const ValueId trips = binding.operands[0];
     const bool counted = trips != no_value && always(binding.operands[1]) && always(binding.blocks[0].results[0]);
-    if (!counted) return function_.symbols.fresh("d");
+    if (!counted) return opened(scan, 0);
     const Dim count = result_.contents[trips] ? result_.contents[trips]->front() : Dim::value(trips, 0);
     return simplify(max(count, 0), function_.symbols);
   }
@@ -316,7 +393,8 @@ class FunctionPass {
                                                         describe(function_, binding), i, callee.name));
       }
       TensorType type = declared.tensor;
-      for (Dim& dim : type.dims) {
+      for (std::size_t axis = 0; axis < type.rank(); ++axis) {
+        Dim& dim = type.dims[axis];
         bool escapes = false;
         const Dim local = dim.substitute([&](const DimLeaf& leaf) -> std::optional<Dim> {
           if (leaf.is_symbol()) {
@@ -329,7 +407,7 @@ class FunctionPass {
           escapes = true;
           return std::nullopt;
         });
-        dim = escapes ? function_.symbols.fresh("d") : simplify(local, function_.symbols);
+        dim = escapes ? opened(binding.results[i], axis) : simplify(local, function_.symbols);
       }
       set(binding.results[i], std::move(type));
     }
@@ -382,6 +460,9 @@ class FunctionPass {
   FunctionInference& result_;
   Kind kind_;
   std::set<std::string, std::less<>> parameter_symbols_;
+  std::map<std::pair<ValueId, std::size_t>, Dim> openers_;  // opaque symbols by the place that opens them
+  std::map<std::string, ValueId, std::less<>> opener_of_;
+  std::set<std::string, std::less<>> bound_;  // by check_shape and bind, so far
   std::vector<const Tensor*> constants_;
   std::vector<OperandFacts> facts_;
   int depth_ = 0;  // of blocks that may not run

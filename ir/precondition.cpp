@@ -23,11 +23,12 @@ Proof prove_multiple(const Dim& left, const Dim& right, const SymbolTable& symbo
   if (zero == Proof::Yes) return Proof::No;
   if (left.is_constant(0)) return negated(zero);
   if (const std::optional<std::int64_t> constant = right.constant()) {
-    if (divisor(left, symbols) % *constant == 0) return Proof::Yes;
+    const std::int64_t remainder = left.constant_part();
+    if (divisor(left - remainder, symbols) % *constant == 0) return remainder % *constant == 0 ? Proof::Yes : Proof::No;
   } else if (zero == Proof::Unknown) {
     return Proof::Unknown;
   }
-  return prove_equal(mod(left, right), 0, symbols);
+  return prove_equal(simplify(mod(left, right), symbols), 0, symbols);
 }
 
 // The highest value that the symbol can take where the precondition holds: tried by assuming more and looking for a contradiction.

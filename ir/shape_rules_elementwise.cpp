@@ -11,36 +11,38 @@ namespace {
 
 Dim as_bool(Comparison comparison, const Dim& a, const Dim& b) { return select(comparison, a, b, 1, 0); }
 
+// `then` where the condition, a dim that is 0 or 1, holds. A condition that is itself a comparison becomes the select's own.
+Dim choose(const Dim& condition, const Dim& then, const Dim& otherwise) {
+  if (condition.kind() == Dim::Kind::Select) {
+    const std::vector<Dim>& parts = condition.operands();
+    const auto pick = [&](const Dim& truth) { return truth.is_constant(0) ? otherwise : then; };
+    if (parts[2].is_constant() && parts[3].is_constant()) {
+      return select(condition.comparison(), parts[0], parts[1], pick(parts[2]), pick(parts[3]));
+    }
+  }
+  return select(Comparison::NotEqual, condition, 0, then, otherwise);
+}
+
 enum class Accepts { Anything, Numbers, Floats, Integers, Bools };
 
 std::string_view text_of(Accepts accepts) {
   switch (accepts) {
-    case Accepts::Anything:
-      return "a tensor";
-    case Accepts::Numbers:
-      return "a tensor of numbers";
-    case Accepts::Floats:
-      return "a float tensor";
-    case Accepts::Integers:
-      return "an integer tensor";
-    case Accepts::Bools:
-      return "a bool tensor";
+    case Accepts::Anything: return "a tensor";
+    case Accepts::Numbers: return "a tensor of numbers";
+    case Accepts::Floats: return "a float tensor";
+    case Accepts::Integers: return "an integer tensor";
+    case Accepts::Bools: return "a bool tensor";
   }
   internal_error("every kind of dtype has a text");
 }
 
 bool accepted(Accepts accepts, DType dtype) {
   switch (accepts) {
-    case Accepts::Anything:
-      return true;
-    case Accepts::Numbers:
-      return dtype != DType::Bool;
-    case Accepts::Floats:
-      return is_float(dtype);
-    case Accepts::Integers:
-      return is_integer(dtype);
-    case Accepts::Bools:
-      return dtype == DType::Bool;
+    case Accepts::Anything: return true;
+    case Accepts::Numbers: return dtype != DType::Bool;
+    case Accepts::Floats: return is_float(dtype);
+    case Accepts::Integers: return is_integer(dtype);
+    case Accepts::Bools: return dtype == DType::Bool;
   }
   internal_error("every kind of dtype is decided");
 }
@@ -65,7 +67,7 @@ std::optional<Dim> unary_value(const RuleContext& context, const Dim& a) {
   if (binding.op == Op::abs) return max(a, Dim(0) - a);
   if (binding.op == Op::relu) return max(a, 0);
   if (binding.op == Op::sign) return max(min(a, 1), -1);
-  if (binding.op == Op::logical_not) return Dim(1) - a;
+  if (binding.op == Op::logical_not) return choose(a, 0, 1);
   return std::nullopt;
 }
 
@@ -185,7 +187,7 @@ void where_rule(RuleContext& context) {
   Contents contents;
   if (!is_float(result.dtype)) {
     contents = map_contents(context, result, [&](const std::vector<Contents>& inputs, std::size_t i) -> std::optional<Dim> {
-      return select(Comparison::NotEqual, element_at(*inputs[0], i), 0, element_at(*inputs[1], i), element_at(*inputs[2], i));
+      return choose(element_at(*inputs[0], i), element_at(*inputs[1], i), element_at(*inputs[2], i));
     });
   }
   context.add_result(result.dtype, std::move(result.dims), std::move(contents));
