@@ -7,9 +7,14 @@
 #pragma once
 
 #include "api/compile.h"
+#include "api/explain.h"
 #include "api/inputs.h"
 #include "api/load.h"
 #include "api/options.h"
 #include "api/specialize.h"
+#include "api/system.h"
+#include "ir/bind.h"
 #include "ir/error.h"
+#include "ir/parse.h"
+#include "ir/print.h"
 #include "ir/tensor.h"

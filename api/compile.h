@@ -1,29 +1,40 @@
 // From a module to something that runs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/options.h"
+#include "ir/backend.h"
 #include "ir/module.h"
 #include "runtime/context.h"
 #include "runtime/executable.h"
 
 namespace anydim {
 
-// Compiles for this machine's CPU: narrows, keeps the outputs asked for, runs the passes, lowers, packs weights and brings in one kernel for each
-// region. Runs through runtime::Context; one executable serves any number of them. Throws any kind of Error.
+// Compiles for this machine's CPU: narrows, keeps the outputs asked for, runs the passes, lowers, packs weights and brings in one
+// kernel for each region. Runs through runtime::Context; one executable serves any number of them. Throws any kind of Error.
 std::shared_ptr<const runtime::Executable> compile(ir::Module module, const CompileOptions& options = {});
 
-// The module after passes: all of the pipeline where `passes` is empty, else these alone, in this order. Throws Error{CommandLine} for an
-// unknown pass.
+// The module after passes: all of the pipeline where `passes` is empty, else these alone, in this order, with the verifier after each.
+// Throws Error{CommandLine} for an unknown pass.
 ir::Module optimize(ir::Module module, const std::vector<std::string>& passes, const CompileOptions& options = {});
+
+// Runs the module's entry on the reference evaluator, slowly, after the same narrowing. Inputs in the order of its parameters.
+std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs);
+// The module with only these results, for evaluate_reference.
+ir::Module keep_outputs(ir::Module module, const std::vector<std::string>& outputs);
 
 struct PassInfo {
   std::string name;
-  std::string summary;  // why it stands there
+  std::string reason;  // why it stands where it stands
 };
 std::vector<PassInfo> pipeline_passes();  // in order
+
+// The code generator that compile() uses. Throws Error{Resource} where this build has none, or for a level that this processor lacks.
+std::shared_ptr<const ir::Backend> make_backend(const CompileOptions& options = {});
 
 }  // namespace anydim

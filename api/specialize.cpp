@@ -127,23 +127,6 @@ void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges) {
   }
 }
 
-void keep_outputs(ir::Module& module, const std::vector<std::string>& outputs) {
-  if (outputs.empty()) return;
-  ir::Function& function = entry_of(module);
-  std::vector<ir::ValueId> results;
-  for (const std::string& name : outputs) {
-    const auto found = std::ranges::find(function.result_names, name);
-    if (found == function.result_names.end()) {
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("--outputs: the model has no output '{}'; it has {}", name, quoted(function.result_names)));
-    }
-    if (std::ranges::count(outputs, name) > 1) throw Error(ErrorKind::CommandLine, fmt::format("--outputs names '{}' twice", name));
-    results.push_back(function.body.results[static_cast<std::size_t>(found - function.result_names.begin())]);
-  }
-  function.body.results = std::move(results);
-  function.result_names = outputs;
-}
-
 void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
   ir::Function& function = entry_of(module);
   std::map<std::string, ir::Dim> values;

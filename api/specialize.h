@@ -22,8 +22,6 @@ InputShape parse_input_shape(std::string_view text);
 
 // Narrows symbols of the entry function. Throws Error{CommandLine} naming the symbols that there are, or the range that is empty.
 void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges);
-// Keeps these results of the entry function, in this order. Throws Error{CommandLine} naming the outputs that there are.
-void keep_outputs(ir::Module& module, const std::vector<std::string>& outputs);
 // Replaces the symbols of these inputs' dims by numbers throughout the entry function. Throws Error{CommandLine} for an unknown input or another rank,
 // Error{Inputs} where a number contradicts the model or another shape.
 void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes);

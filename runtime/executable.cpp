@@ -12,17 +12,17 @@ namespace anydim::runtime {
 
 Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> backend, std::shared_ptr<WorkerPool> pool,
                        ExecutableOptions options)
-    : program_(std::move(program)), options_(std::move(options)), pool_(std::move(pool)) {
+    : program_(std::move(program)), backend_(std::move(backend)), options_(std::move(options)), pool_(std::move(pool)) {
   lay_out_stages();
   input_binding_ = std::make_unique<InputBinding>(program_);
   for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
-  kernels_ = std::make_unique<KernelStore>(program_, backend, options_.cache.get(), *pool_, options_.warn);
+  kernels_ = std::make_unique<KernelStore>(program_, backend_, options_.cache.get(), *pool_, options_.warn);
   // Kernels first: packing reads every weight, and a kernel that does not compile is told before that.
   kernels_->load(options_.background);
-  pack_constants(*backend);
+  pack_constants();
 }
 
-void Executable::pack_constants(const ir::Backend& backend) {
+void Executable::pack_constants() {
   std::vector<std::size_t> packed;
   for (std::size_t i = 0; i < program_.constants.size(); ++i) {
     if (program_.constants[i].layout) packed.push_back(i);
@@ -44,7 +44,7 @@ void Executable::pack_constants(const ir::Backend& backend) {
       try {
         const ir::Region& region = program_.kernels[static_cast<std::size_t>(constant.region)].region;
         const ir::Tensor original = std::move(constant.tensor);
-        constant.tensor = backend.pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original);
+        constant.tensor = backend_->pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original);
         if (release[index]) release_file_pages(original.bytes().data(), original.bytes().size());
       } catch (...) {
         const std::lock_guard lock(mutex);

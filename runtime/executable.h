@@ -34,6 +34,7 @@ class Executable {
 
   const ir::Program& program() const { return program_; }
   KernelStore& kernels() const { return *kernels_; }
+  const ir::Backend& backend() const { return *backend_; }
   WorkerPool& pool() const { return *pool_; }
   const ir::HostFunctions& host_functions() const { return host_functions_; }
   std::optional<std::int64_t> memory_limit() const { return options_.memory_limit; }
@@ -50,10 +51,11 @@ class Executable {
   const ir::ShapeInterpreter& interpreter(std::size_t stage) const { return interpreters_[stage]; }
 
  private:
-  void pack_constants(const ir::Backend& backend);
+  void pack_constants();
   void lay_out_stages();
 
   ir::Program program_;  // not changed once the constructor has packed its constants
+  std::shared_ptr<const ir::Backend> backend_;
   ExecutableOptions options_;
   std::shared_ptr<WorkerPool> pool_;
   ir::HostFunctions host_functions_ = ir::host_functions();

@@ -1,0 +1,121 @@
+#include "api/compile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/specialize.h"
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "passes/pipeline.h"
+#include "runtime/kernel_cache.h"
+
+#ifdef ANYDIM_LLVM
+#include "codegen_cpu/backend.h"
+#endif
+
+namespace anydim {
+
+namespace {
+
+int thread_count(const CompileOptions& options) { return options.threads > 0 ? options.threads : available_threads(); }
+
+passes::Policy pass_policy(Policy policy) {
+  switch (policy) {
+    case Policy::Symbolic: return passes::Policy::Symbolic;
+    case Policy::Bucketed: return passes::Policy::Bucketed;
+    case Policy::Exact:
+    case Policy::Library: break;
+  }
+  throw Error(ErrorKind::CommandLine, fmt::format("policy {} is not built yet in this release; use symbolic or bucketed", name_of(policy)));
+}
+
+passes::PipelineOptions pipeline_options(const CompileOptions& options) {
+  passes::PipelineOptions pipeline;
+  for (const auto& [region, policy] : options.policies) {
+    if (region.empty()) {
+      pipeline.policy = pass_policy(policy);
+      pipeline.region_policies.clear();
+    } else {
+      pipeline.region_policies[region] = pass_policy(policy);
+    }
+  }
+  pipeline.outputs = options.outputs;
+  pipeline.threads = thread_count(options);
+  pipeline.skipped = options.skipped_passes;
+  return pipeline;
+}
+
+void check_region_names(const passes::PipelineOptions& pipeline, const ir::Module& module) {
+  for (const auto& [name, policy] : pipeline.region_policies) {
+    if (std::ranges::any_of(module.regions, [&](const ir::Region& region) { return region.name == name; })) continue;
+    std::vector<std::string> names;
+    for (const ir::Region& region : module.regions) names.push_back(region.name);
+    throw Error(ErrorKind::CommandLine, fmt::format("--policy: the program has no region '{}'; it has {}", name, fmt::join(names, ", ")));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const ir::Backend> make_backend([[maybe_unused]] const CompileOptions& options) {
+#ifdef ANYDIM_LLVM
+  return codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")});
+#else
+  throw Error(ErrorKind::Resource, "this build has no code generator for the CPU (it was built without LLVM); use --executor reference");
+#endif
+}
+
+std::shared_ptr<const runtime::Executable> compile(ir::Module module, const CompileOptions& options) {
+  const std::shared_ptr<const ir::Backend> backend = make_backend(options);
+  narrow_dims(module, options.dims);
+  const passes::PipelineOptions pipeline = pipeline_options(options);
+  passes::PassContext context{.options = pipeline, .backend = backend.get()};
+  ir::Program program = passes::compile_to_program(module, context);
+  check_region_names(pipeline, module);
+  module = {};  // its constants go as soon as they are packed
+
+  runtime::ExecutableOptions executable;
+  if (options.keep_kernels) {
+    const auto folder = options.cache_folder.value_or(runtime::default_cache_folder());
+    executable.cache = std::make_shared<const runtime::KernelCache>(folder, options.warn);
+  }
+  executable.memory_limit = options.memory_limit;
+  executable.background = options.background;
+  executable.warn = options.warn;
+  auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));
+  return std::make_shared<const runtime::Executable>(std::move(program), backend, std::move(pool), std::move(executable));
+}
+
+ir::Module optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {
+  narrow_dims(module, options.dims);
+  passes::PipelineOptions pipeline = pipeline_options(options);
+  pipeline.verify = true;
+  passes::PassContext context{.options = pipeline};
+  passes::run_passes(module, context, names);
+  check_region_names(pipeline, module);
+  return module;
+}
+
+std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs) {
+  internal_check(!module.functions.empty(), "a module has an entry function");
+  return ir::evaluate(module, module.functions[0], std::move(inputs));
+}
+
+ir::Module keep_outputs(ir::Module module, const std::vector<std::string>& outputs) {
+  passes::PipelineOptions pipeline;
+  pipeline.outputs = outputs;
+  passes::PassContext context{.options = pipeline};
+  const std::string name = "select_outputs";
+  passes::run_passes(module, context, std::span(&name, 1));
+  return module;
+}
+
+std::vector<PassInfo> pipeline_passes() {
+  std::vector<PassInfo> infos;
+  for (const passes::Pass& pass : passes::pipeline_passes()) infos.push_back({std::string(pass.name), std::string(pass.reason)});
+  return infos;
+}
+
+}  // namespace anydim

@@ -1,0 +1,91 @@
+#include "api/explain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "ir/symbols.h"
+
+namespace anydim {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string kernel_origin(const runtime::LaunchRecord& record) {
+  if (record.used != record.met) return "general: the bucket's kernel is not compiled yet";
+  return record.origin == runtime::KernelOrigin::Cache ? "from the cache" : "compiled now: the cache lacked it";
+}
+
+LaunchExplanation explain_launch(const runtime::Executable& executable, const runtime::KernelTables& tables,
+                                 const runtime::LaunchRecord& record) {
+  const ir::Program::Kernel& kernel = executable.program().kernels[static_cast<std::size_t>(record.kernel)];
+  const auto used = static_cast<std::size_t>(record.used);
+  const ir::DispatchTable::Entry& entry = kernel.table.entries[used];
+  LaunchExplanation launch;
+  launch.region = kernel.region.name;
+  launch.source = *record.source;
+  const std::vector<std::string>& symbols = kernel.region.body.symbols.names();
+  for (std::size_t i = 0; i < record.extents.size(); ++i) launch.dims.emplace_back(symbols[i], record.extents[i]);
+  for (std::size_t i = 0; i < record.keys.size(); ++i) launch.keys.emplace_back(kernel.region.keys[i].to_string(), record.keys[i]);
+  launch.bucket = to_string(entry.bucket);
+  launch.schedule = to_string(entry.schedule);
+  launch.kernel = kernel_origin(record);
+  launch.tasks = record.tasks;
+  if (const auto& loaded = tables.kernels[static_cast<std::size_t>(record.kernel)][used]) launch.code_bytes = loaded->resources.code_bytes;
+  launch.estimated_seconds = executable.backend().estimate(kernel.region, entry.schedule, record.keys, executable.pool().threads());
+  return launch;
+}
+
+}  // namespace
+
+CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat) {
+  const runtime::Executable& executable = context.executable();
+  const ir::Program& program = executable.program();
+  context.run(inputs);
+
+  CallExplanation call;
+  std::vector<double> calls;
+  std::vector<std::vector<double>> launches;
+  for (int turn = 0; turn < repeat; ++turn) {
+    context.record_launches(false);
+    const auto begin = Clock::now();
+    context.run(inputs);
+    calls.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    context.record_launches(true);
+    context.run(inputs);
+    launches.resize(context.launches().size());
+    for (std::size_t i = 0; i < launches.size(); ++i) launches[i].push_back(context.launches()[i].seconds);
+  }
+  context.record_launches(false);
+  call.call_seconds = median(calls);
+  const auto tables = executable.kernels().tables();
+  for (std::size_t i = 0; i < context.launches().size(); ++i) {
+    call.launches.push_back(explain_launch(executable, *tables, context.launches()[i]));
+    call.launches.back().measured_seconds = median(launches[i]);
+  }
+
+  for (std::size_t slot = 0; slot < program.leaf_symbols.size(); ++slot) {
+    if (!program.leaf_symbols[slot].empty()) call.symbols.emplace_back(program.leaf_symbols[slot], context.slots()[slot]);
+  }
+  for (const ir::Program::Instruction& instruction : program.instructions) {
+    call.fetches += std::holds_alternative<ir::Program::Fetch>(instruction) ? 1 : 0;
+  }
+  call.stages = static_cast<std::int64_t>(program.stages.size());
+  call.memory = context.memory();
+  call.constant_bytes = executable.constant_bytes();
+  call.arena_ceiling = program.arena_ceiling.to_string();
+  const std::int64_t largest = ir::bounds(program.arena_ceiling, program.symbols).high;
+  if (largest != std::numeric_limits<std::int64_t>::max()) call.arena_ceiling_bytes = largest;
+  call.kernels = executable.kernels().progress();
+  return call;
+}
+
+}  // namespace anydim

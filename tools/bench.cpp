@@ -1,0 +1,169 @@
+// anydim bench: a text encoder over a file of tokens, or one operator against a library.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench_op.h"
+#include "tools/command.h"
+#include "tools/tokens.h"
+
+namespace anydim::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BenchOptions {
+  std::vector<std::string> arguments;  // the model, or with --op the shapes
+  std::string tokens;
+  std::int64_t batch = 0, batch_tokens = 0;
+  std::string order = "arrival";
+  std::vector<std::string> outputs;
+  int repeat = 3;
+  OperatorBench operation;
+};
+
+struct Figures {
+  std::int64_t useful_tokens = 0, computed_tokens = 0;
+  double useful_tokens_per_s = 0, batch_p50_ms = 0, batch_p99_ms = 0, load_s = 0, first_result_s = 0;
+  std::int64_t peak_bytes = 0;
+};
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Between the two nearest ranks, as NumPy's percentile.
+double percentile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  const double position = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+// The model's inputs for a batch: those of the three known names that it has.
+std::vector<ir::Tensor> feed(const std::vector<InputInfo>& inputs, NamedTensors known) {
+  for (const InputInfo& input : inputs) {
+    if (!known.contains(input.name)) {
+      throw Error(
+          ErrorKind::Inputs,
+          fmt::format("bench feeds input_ids, attention_mask and token_type_ids, but the model also has input {}", to_string(input)));
+    }
+  }
+  std::erase_if(known, [&](const auto& entry) {
+    return std::ranges::none_of(inputs, [&](const InputInfo& input) { return input.name == entry.first; });
+  });
+  return arrange_inputs(inputs, known);
+}
+
+Figures measure(const BenchOptions& options, const CommonOptions& common, const ProcessClock& process) {
+  const std::vector<Text> texts = read_tokens(options.tokens);
+  BatchRule rule{.texts = {}, .tokens = {}, .sorted = options.order == "sorted"};
+  if (options.batch > 0) rule.texts = options.batch;
+  if (options.batch_tokens > 0) rule.tokens = options.batch_tokens;
+  const std::vector<Batch> batches = make_batches(texts, rule);
+
+  Figures figures;
+  const auto begin = Clock::now();
+  CompileOptions compile_options = tools::compile_options(common);
+  compile_options.outputs = options.outputs;
+  const auto executable = compile(load_model(options.arguments[0]), compile_options);
+  figures.load_s = seconds_since(begin);
+  const std::vector<InputInfo> inputs = inputs_of(executable->program());
+  std::vector<std::vector<ir::Tensor>> work;
+  for (const Batch& batch : batches) {
+    work.push_back(feed(inputs, batch_inputs(texts, batch)));
+    figures.computed_tokens += static_cast<std::int64_t>(batch.texts.size()) * batch.longest;
+  }
+  for (const Text& text : texts) figures.useful_tokens += static_cast<std::int64_t>(text.size());
+
+  runtime::Context context(executable);
+  context.run(work[0]);
+  figures.first_result_s = process.seconds();
+  // The warm-up pass also lets the rest of the kernels arrive: what is timed is the steady state.
+  for (const auto& batch : work) context.run(batch);
+  executable->kernels().complete();
+
+  double best = std::numeric_limits<double>::max();
+  std::vector<double> times;
+  for (int turn = 0; turn < options.repeat; ++turn) {
+    const auto pass = Clock::now();
+    for (const auto& batch : work) {
+      const auto at = Clock::now();
+      const std::vector<ir::Tensor> outputs = context.run(batch);
+      times.push_back(seconds_since(at));
+    }
+    best = std::min(best, seconds_since(pass));
+  }
+  figures.useful_tokens_per_s = static_cast<double>(figures.useful_tokens) / best;
+  figures.batch_p50_ms = 1e3 * percentile(times, 0.5);
+  figures.batch_p99_ms = 1e3 * percentile(times, 0.99);
+  figures.peak_bytes = peak_resident_bytes();
+  return figures;
+}
+
+void print(const Figures& figures, bool json) {
+  if (json) {
+    const nlohmann::ordered_json object = {
+        {"useful_tokens", figures.useful_tokens},     {"useful_tokens_per_s", figures.useful_tokens_per_s},
+        {"computed_tokens", figures.computed_tokens}, {"batch_p50_ms", figures.batch_p50_ms},
+        {"batch_p99_ms", figures.batch_p99_ms},       {"load_s", figures.load_s},
+        {"first_result_s", figures.first_result_s},   {"peak_bytes", figures.peak_bytes}};
+    fmt::print("{}\n", object.dump());
+    return;
+  }
+  fmt::print(
+      "useful tokens      {:>10}\ncomputed tokens    {:>10}\nuseful tokens/s    {:>10.0f}\nbatch p50          {:>10.3f} ms\n"
+      "batch p99          {:>10.3f} ms\nload               {:>10.3f} s\nfirst result       {:>10.3f} s\npeak memory        {:>10.1f} MB\n",
+      figures.useful_tokens, figures.computed_tokens, figures.useful_tokens_per_s, figures.batch_p50_ms, figures.batch_p99_ms,
+      figures.load_s, figures.first_result_s, 1e-6 * static_cast<double>(figures.peak_bytes));
+}
+
+void run(const BenchOptions& options, const CommonOptions& common, const ProcessClock& process) {
+  if (common.executor == "reference") throw Error(ErrorKind::CommandLine, "bench times compiled programs; leave --executor reference out");
+  if (!options.operation.name.empty()) {
+    OperatorBench operation = options.operation;
+    operation.shapes = options.arguments;
+    operation.json = common.json;
+    run_operator_bench(operation, compile_options(common));
+    return;
+  }
+  if (options.arguments.size() != 1) throw Error(ErrorKind::CommandLine, "bench takes one MODEL (or --op NAME and its shapes)");
+  if (options.tokens.empty()) throw Error(ErrorKind::CommandLine, "bench MODEL needs --tokens FILE, one JSON list of token ids a line");
+  if ((options.batch > 0) == (options.batch_tokens > 0)) {
+    throw Error(ErrorKind::CommandLine, "bench MODEL needs one of --batch N and --batch-tokens N");
+  }
+  print(measure(options, common, process), common.json);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, CommonOptions& common, Action& action, const ProcessClock& clock) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "time a text encoder over a file of tokens, or one operator against a library");
+  command->add_option("MODEL", options->arguments, "a model; with --op shapes instead, M,N,K each");
+  command->add_option("--tokens", options->tokens, "one JSON list of token ids a line");
+  command->add_option("--batch", options->batch, "texts a batch")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--batch-tokens", options->batch_tokens, "padded tokens a batch, at most (at least one text)")
+      ->check(CLI::Range(1, 1 << 30));
+  command->add_option("--order", options->order, "arrival: as in the file; sorted: by length")
+      ->check(CLI::IsMember({"arrival", "sorted"}))
+      ->capture_default_str();
+  command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
+  command->add_option("--repeat", options->repeat, "timed passes, of which the best counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--op", options->operation.name, "time one operator instead")->check(CLI::IsMember({"matmul"}));
+  command->add_option("--vs", options->operation.library, "library to compare with: mkl, onednn or none")
+      ->check(CLI::IsMember({"mkl", "onednn", "none"}))
+      ->capture_default_str();
+  command->add_option("--library-path", options->operation.library_path, "the library's file, where the loader does not find it");
+  add_common_options(*command, common);
+  command->callback([&common, &action, options, &clock] { action = [&common, options, &clock] { run(*options, common, clock); }; });
+}
+
+}  // namespace anydim::tools

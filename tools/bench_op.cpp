@@ -1,0 +1,187 @@
+#include "tools/bench_op.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/library_matmul.h"
+
+namespace anydim::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct MatmulShape {
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+struct Row {
+  MatmulShape shape;
+  double ours = 0, theirs = 0;  // seconds, median
+  double largest_difference = 0;
+  std::string schedule;
+};
+
+MatmulShape parse_shape(const std::string& text) {
+  std::int64_t numbers[3] = {};
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (int i = 0; i < 3; ++i) {
+    const auto [next, fault] = std::from_chars(at, end, numbers[i]);
+    const bool separated = i == 2 ? next == end : next != end && *next == ',';
+    if (fault != std::errc{} || numbers[i] < 1 || numbers[i] > (1 << 20) || !separated) {
+      throw Error(ErrorKind::CommandLine, fmt::format("shape {} is not M,N,K with numbers from 1 to 1048576, e.g. 128,1536,384", text));
+    }
+    at = next + 1;
+  }
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+ir::Module matmul_module(std::int64_t n, std::int64_t k) {
+  return ir::parse(
+      fmt::format("fn @main(%x: Tensor[(m, {0}), f32]) -> Tensor[(m, {1}), f32] where m in [0, 1048576] {{\n"
+                  "  %w = constant(f32 ({0}, {1}) @random(1))\n"
+                  "  %y = matmul(%x, %w)\n"
+                  "  return %y\n}}\n",
+                  k, n));
+}
+
+ir::Tensor weight_of(const ir::Module& module) {
+  for (const ir::Binding& binding : module.functions.at(0).body.bindings) {
+    if (binding.op == ir::Op::constant) return ir::tensor_attribute(binding, "value");
+  }
+  internal_error("the module holds its weight");
+}
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Calls that last about 2 ms together, so that the clock and its reading don't count.
+int calls_per_sample(const MatmulShape& shape) {
+  const double work = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  return static_cast<int>(std::clamp(2e-3 * 2e11 / work, 1.0, 2000.0));
+}
+
+Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tensor& weight, const LibraryMatmul& library) {
+  ir::Tensor x(ir::DType::F32, {shape.m, shape.k});
+  auto elements = x.mutable_as<float>();
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    elements[i] = static_cast<float>(static_cast<double>((i * 2654435761U) % 2048) / 1024 - 1);
+  std::vector<float> theirs(static_cast<std::size_t>(shape.m * shape.n));
+  const std::vector<ir::Tensor> inputs{x};
+
+  constexpr int samples = 31;
+  const int calls = calls_per_sample(shape);
+  std::vector<double> our_times, their_times;
+  const auto timed = [&](const auto& call) {
+    call();
+    const auto begin = Clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    return std::chrono::duration<double>(Clock::now() - begin).count() / calls;
+  };
+  Row row;
+  row.shape = shape;
+  for (int sample = 0; sample < samples; ++sample) {
+    our_times.push_back(timed([&] { context.run(inputs); }));
+    if (library)
+      their_times.push_back(
+          timed([&] { library(shape.m, shape.n, shape.k, x.as<float>().data(), weight.as<float>().data(), theirs.data()); }));
+  }
+  row.ours = median(our_times);
+  context.record_launches(true);
+  const auto outputs = context.run(inputs);
+  context.record_launches(false);
+  const runtime::LaunchRecord& launch = context.launches().at(0);
+  const auto& kernel = context.executable().program().kernels[static_cast<std::size_t>(launch.kernel)];
+  row.schedule = to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule);
+  if (!library) return row;
+  row.theirs = median(their_times);
+  const auto ours = outputs[0].as<float>();
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    row.largest_difference = std::max(row.largest_difference, static_cast<double>(std::fabs(ours[i] - theirs[i])));
+  }
+  return row;
+}
+
+double billions_per_second(const MatmulShape& shape, double seconds) {
+  return 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) / seconds;
+}
+
+void print(const std::vector<Row>& rows, const OperatorBench& bench) {
+  double sum = 0, least = INFINITY;
+  nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
+  const bool compared = bench.library != "none";
+  for (const Row& row : rows) {
+    nlohmann::ordered_json one = {{"m", row.shape.m},
+                                  {"n", row.shape.n},
+                                  {"k", row.shape.k},
+                                  {"us", 1e6 * row.ours},
+                                  {"gflops", billions_per_second(row.shape, row.ours)},
+                                  {"schedule", row.schedule}};
+    const double ratio = row.theirs / row.ours;
+    if (compared) {
+      sum += std::log(ratio);
+      least = std::min(least, ratio);
+      one["library_us"] = 1e6 * row.theirs;
+      one["ratio"] = ratio;
+      one["largest_difference"] = row.largest_difference;
+    }
+    shapes.push_back(one);
+    if (bench.json) continue;
+    fmt::print("{:>5} x {:>5} x {:>5}  {:>10.2f} us {:>7.1f} GFLOP/s", row.shape.m, row.shape.n, row.shape.k, 1e6 * row.ours,
+               billions_per_second(row.shape, row.ours));
+    if (compared)
+      fmt::print("  {} {:>10.2f} us  ratio {:.3f}  difference {:.1e}", bench.library, 1e6 * row.theirs, ratio, row.largest_difference);
+    fmt::print("  {}\n", row.schedule);
+  }
+  const double mean = compared ? std::exp(sum / static_cast<double>(rows.size())) : 0;
+  if (bench.json) {
+    nlohmann::ordered_json object = {{"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
+    if (compared) object["geometric_mean"] = mean, object["least_ratio"] = least;
+    fmt::print("{}\n", object.dump());
+  } else if (compared) {
+    fmt::print("geometric mean {:.3f}, least {:.3f} (over 1: faster than {})\n", mean, least, bench.library);
+  }
+}
+
+}  // namespace
+
+void run_operator_bench(const OperatorBench& bench, const CompileOptions& options) {
+  if (bench.shapes.empty()) throw Error(ErrorKind::CommandLine, "bench --op matmul needs shapes, M,N,K each, e.g. 128,1536,384");
+  std::vector<MatmulShape> shapes;
+  for (const std::string& text : bench.shapes) shapes.push_back(parse_shape(text));
+  const int threads = options.threads > 0 ? options.threads : available_threads();
+  LibraryMatmul library;
+  if (bench.library != "none") library = load_matmul(bench.library, bench.library_path, threads);
+
+  struct Compiled {
+    ir::Tensor weight;
+    std::unique_ptr<runtime::Context> context;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, Compiled> programs;
+  std::vector<Row> rows;
+  for (const MatmulShape& shape : shapes) {
+    auto& program = programs[{shape.n, shape.k}];
+    if (program.context == nullptr) {
+      ir::Module module = matmul_module(shape.n, shape.k);
+      program.weight = weight_of(module);
+      const auto executable = compile(std::move(module), options);
+      executable->kernels().complete();
+      program.context = std::make_unique<runtime::Context>(executable);
+    }
+    rows.push_back(measure(shape, *program.context, program.weight, library));
+  }
+  print(rows, bench);
+}
+
+}  // namespace anydim::tools

@@ -1,0 +1,102 @@
+#include "tools/command.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+
+namespace anydim::tools {
+
+namespace {
+
+Error not_in_this_release(const std::string& option, const std::string& instead) {
+  return Error(ErrorKind::CommandLine, fmt::format("{} is not built yet in this release; {}", option, instead));
+}
+
+}  // namespace
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  command.add_option("--device", options.device, "where to compute")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+  command.add_option("--executor", options.executor, "what runs the program; reference is slow and plain, for looking")
+      ->check(CLI::IsMember({"auto", "vm", "graph", "reference"}))
+      ->capture_default_str();
+  command.add_option("--policy", options.policies, "what serves unknown shapes: [REGION=]symbolic|bucketed|exact|library (repeatable)")
+      ->allow_extra_args(false);
+  command.add_option("--precision", options.precision, "arithmetic of matmul and attention")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->capture_default_str();
+  command.add_option("--masked-rows", options.masked_rows, "rows of outputs that a mask leaves out: as computed, or zero")
+      ->check(CLI::IsMember({"keep", "zero"}))
+      ->capture_default_str();
+  command.add_option("--dim", options.dims, "narrow a dimension: NAME=LOW:HIGH[:MULTIPLE] (repeatable)")->allow_extra_args(false);
+  command.add_option("--threads", options.threads, "threads that compute; default: the processors this process may use")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--cpu-level", options.cpu_level, "generate for x86-64, avx2 or avx512; default: the best there is");
+  command.add_option("--db", options.database, "tuning database");
+  command.add_option("--cache-dir", options.cache_folder, "folder of compiled kernels; default $XDG_CACHE_HOME/anydim or ~/.cache/anydim");
+  command.add_option("--memory-limit", options.memory_limit, "most memory of one call, e.g. 512M");
+  command.add_flag("--json", options.json, "one JSON object on standard output and nothing else");
+  command.add_flag("--quiet", options.quiet, "no warnings");
+}
+
+CompileOptions compile_options(const CommonOptions& options) {
+  if (options.device == "cuda") {
+    throw Error(ErrorKind::Resource, "--device cuda: this build has no CUDA code generator; use --device cpu");
+  }
+  if (options.executor == "graph") throw not_in_this_release("--executor graph", "use --executor vm");
+  if (options.precision != "f32") throw not_in_this_release("--precision " + options.precision, "use --precision f32");
+  if (options.masked_rows != "keep") throw not_in_this_release("--masked-rows " + options.masked_rows, "use --masked-rows keep");
+  if (!options.database.empty()) throw not_in_this_release("--db", "kernels are chosen by the cost model");
+
+  CompileOptions compile;
+  for (const std::string& dim : options.dims) compile.dims.push_back(parse_dim_range(dim));
+  for (const std::string& text : options.policies) {
+    compile.policies.push_back(parse_policy(text));
+    const Policy policy = compile.policies.back().second;
+    if (policy == Policy::Exact) throw not_in_this_release("--policy exact", "use symbolic or bucketed");
+    if (policy == Policy::Library) throw Error(ErrorKind::CommandLine, "--policy library needs --device cuda; use symbolic or bucketed");
+  }
+  compile.threads = options.threads;
+  if (!options.cpu_level.empty()) compile.cpu_level = options.cpu_level;
+  if (!options.cache_folder.empty()) compile.cache_folder = options.cache_folder;
+  if (!options.memory_limit.empty()) compile.memory_limit = parse_size(options.memory_limit, "--memory-limit");
+  compile.warn = warning_log(options.quiet);
+  return compile;
+}
+
+std::int64_t parse_size(std::string_view text, std::string_view option) {
+  const auto wrong = [&] {
+    return Error(ErrorKind::CommandLine, fmt::format("{} {} is not a size such as 1000000, 512M or 2GiB", option, text));
+  };
+  std::int64_t number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc{} || number < 0) throw wrong();
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (unit.ends_with("iB")) {
+    unit.remove_suffix(2);
+    if (unit.empty()) throw wrong();
+  } else if (unit.ends_with("B")) {
+    unit.remove_suffix(1);
+  }
+  constexpr std::string_view units = "KMGT";
+  int shift = 0;
+  if (!unit.empty()) {
+    const std::size_t found = units.find(unit);
+    if (unit.size() != 1 || found == std::string_view::npos) throw wrong();
+    shift = 10 * static_cast<int>(found + 1);
+  }
+  if (number > (INT64_MAX >> shift)) throw wrong();
+  return number << shift;
+}
+
+runtime::Warning warning_log(bool quiet) {
+  if (quiet) return {};
+  auto logger = std::make_shared<spdlog::logger>("anydim", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_pattern("%n: %l: %v");
+  return [logger](const std::string& message) { logger->warn(message); };
+}
+
+}  // namespace anydim::tools

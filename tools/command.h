@@ -1,0 +1,54 @@
+// What the subcommands share: common options, messages, results.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/anydim.h"
+#include "tools/process.h"
+
+namespace CLI {
+class App;
+}
+
+namespace anydim::tools {
+
+struct CommonOptions {
+  std::string device = "cpu";
+  std::string executor = "auto";
+  std::vector<std::string> policies;
+  std::string precision = "f32";
+  std::string masked_rows = "keep";
+  std::vector<std::string> dims;
+  int threads = 0;
+  std::string database;
+  std::string cache_folder;
+  std::string memory_limit;
+  std::string cpu_level;
+  bool json = false;
+  bool quiet = false;
+};
+void add_common_options(CLI::App& command, CommonOptions& options);
+
+// Throws Error{CommandLine} for what this build does not do, Error{Resource} for a device that it lacks.
+CompileOptions compile_options(const CommonOptions& options);
+
+// "512M", "2GiB", "1000000": bytes, units of 1024. Throws Error{CommandLine}.
+std::int64_t parse_size(std::string_view text, std::string_view option);
+
+// Warnings on standard error; none where quiet.
+runtime::Warning warning_log(bool quiet);
+
+// Each adds its subcommand; `action` is set to what the chosen one does.
+using Action = std::function<void()>;
+void add_run(CLI::App& app, CommonOptions& common, Action& action);
+void add_opt(CLI::App& app, CommonOptions& common, Action& action);
+void add_explain(CLI::App& app, CommonOptions& common, Action& action);
+void add_bench(CLI::App& app, CommonOptions& common, Action& action, const ProcessClock& clock);
+void add_doctor(CLI::App& app, CommonOptions& common, Action& action);
+
+}  // namespace anydim::tools

@@ -1,0 +1,176 @@
+// anydim explain: what a call of a given shape would do, and why.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/command.h"
+
+namespace anydim::tools {
+
+namespace {
+
+struct ExplainOptions {
+  std::string model;
+  std::vector<std::string> shapes;
+  std::vector<std::string> outputs;
+  int repeat = 5;
+};
+
+using Named = std::vector<std::pair<std::string, std::int64_t>>;
+
+std::string listed(const Named& values) {
+  std::string text;
+  for (const auto& [name, value] : values) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+  return text.empty() ? "none" : text;
+}
+
+nlohmann::json object_of(const Named& values) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& [name, value] : values) object[name] = value;
+  return object;
+}
+
+// Extents that a call needs: every dim of every input, from --shape.
+std::vector<ir::Tensor> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<InputShape>& shapes, std::int64_t integer) {
+  std::map<std::string, std::int64_t> symbols;
+  for (const InputShape& shape : shapes) {
+    for (const InputInfo& input : inputs) {
+      for (std::size_t i = 0; input.name == shape.input && i < std::min(input.dims.size(), shape.dims.size()); ++i) {
+        if (shape.dims[i] && input.dims[i].kind() == ir::Dim::Kind::Symbol) symbols.emplace(input.dims[i].leaf().symbol, *shape.dims[i]);
+      }
+    }
+  }
+  std::vector<ir::Tensor> tensors;
+  for (const InputInfo& input : inputs) {
+    std::vector<std::int64_t> dims;
+    for (const ir::Dim& dim : input.dims) {
+      dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
+        const auto found = symbols.find(leaf.symbol);
+        if (found == symbols.end()) {
+          throw Error(ErrorKind::CommandLine, fmt::format("explain needs a number for '{}' of input {}; give it with --shape {}=...",
+                                                          leaf.symbol, to_string(input), input.name));
+        }
+        return found->second;
+      }));
+    }
+    ir::Tensor tensor(input.dtype, dims);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+      if (ir::is_float(input.dtype)) tensor.set_real(i, 0.01 * static_cast<double>(i % 100));
+      else tensor.set_integer(i, integer);
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+// Integers of 1 mean something to most models (a token, an unmasked place); where a model refuses them, 0 fits every table.
+CallExplanation explain_with_some_inputs(const std::shared_ptr<const runtime::Executable>& executable,
+                                         const std::vector<InputShape>& shapes, int repeat) {
+  const std::vector<InputInfo> inputs = inputs_of(executable->program());
+  runtime::Context context(executable);
+  try {
+    return explain_call(context, make_inputs(inputs, shapes, 1), repeat);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Inputs) throw;
+  }
+  return explain_call(context, make_inputs(inputs, shapes, 0), repeat);
+}
+
+nlohmann::json to_json(const CallExplanation& call) {
+  nlohmann::json launches = nlohmann::json::array();
+  for (const LaunchExplanation& launch : call.launches) {
+    launches.push_back({{"region", launch.region},
+                        {"source", launch.source},
+                        {"dims", object_of(launch.dims)},
+                        {"keys", object_of(launch.keys)},
+                        {"bucket", launch.bucket},
+                        {"schedule", launch.schedule},
+                        {"kernel", launch.kernel},
+                        {"code_bytes", launch.code_bytes},
+                        {"tasks", launch.tasks},
+                        {"estimated_us", 1e6 * launch.estimated_seconds},
+                        {"measured_us", 1e6 * launch.measured_seconds}});
+  }
+  nlohmann::json ceiling = {{"expression", call.arena_ceiling}};
+  if (call.arena_ceiling_bytes) ceiling["bytes"] = *call.arena_ceiling_bytes;
+  return {{"symbols", object_of(call.symbols)},
+          {"launches", launches},
+          {"stages", call.stages},
+          {"fetches", call.fetches},
+          {"call_us", 1e6 * call.call_seconds},
+          {"memory",
+           {{"arena", call.memory.arena},
+            {"scratch", call.memory.scratch},
+            {"outputs", call.memory.outputs},
+            {"constants", call.constant_bytes},
+            {"code", call.kernels.code_bytes},
+            {"arena_ceiling", ceiling}}},
+          {"kernels",
+           {{"entries", call.kernels.entries},
+            {"from_cache", call.kernels.from_cache},
+            {"compiled", call.kernels.compiled},
+            {"failed", call.kernels.failed},
+            {"pending", call.kernels.pending}}}};
+}
+
+void print(const CallExplanation& call) {
+  fmt::print("symbols: {}\n", listed(call.symbols));
+  double estimated = 0, measured = 0;
+  for (std::size_t i = 0; i < call.launches.size(); ++i) {
+    const LaunchExplanation& launch = call.launches[i];
+    estimated += launch.estimated_seconds;
+    measured += launch.measured_seconds;
+    fmt::print("\n{:3} {}  from {}\n", i, launch.region, launch.source.empty() ? "no node" : launch.source);
+    fmt::print("    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys), launch.bucket);
+    fmt::print("    schedule {}; {} tasks; {} bytes of code, {}\n", launch.schedule, launch.tasks, launch.code_bytes, launch.kernel);
+    fmt::print("    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds, 1e6 * launch.measured_seconds);
+  }
+  fmt::print("\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape stages, {} fetches\n",
+             call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages, call.fetches);
+  fmt::print("memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n", call.memory.arena, call.memory.scratch,
+             call.memory.outputs, call.constant_bytes, call.kernels.code_bytes);
+  fmt::print("arena ceiling: {} bytes{}\n", call.arena_ceiling,
+             call.arena_ceiling_bytes ? fmt::format(", at most {}", *call.arena_ceiling_bytes) : "");
+  fmt::print("kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n", call.kernels.entries, call.kernels.from_cache,
+             call.kernels.compiled, call.kernels.failed);
+}
+
+void run(const ExplainOptions& options, const CommonOptions& common) {
+  if (common.executor == "reference") {
+    throw Error(ErrorKind::CommandLine, "explain shows compiled programs; leave --executor reference out");
+  }
+  CompileOptions compile_options = tools::compile_options(common);
+  compile_options.outputs = options.outputs;
+  std::vector<InputShape> shapes;
+  for (const std::string& shape : options.shapes) shapes.push_back(parse_input_shape(shape));
+  ir::Module module = load_model(options.model);
+  {
+    ir::Module checked = module;  // names, ranks and contradictions, with messages
+    fix_shapes(checked, shapes);
+  }
+  const auto executable = compile(std::move(module), compile_options);
+  executable->kernels().complete();
+  const CallExplanation call = explain_with_some_inputs(executable, shapes, options.repeat);
+  if (common.json) fmt::print("{}\n", to_json(call).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else print(call);
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command = app.add_subcommand("explain", "show regions, buckets, schedules, times and memory of a call");
+  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")->required();
+  command->add_option("--shape", options->shapes, "extents of an input: NAME=2x7 (repeatable)")->allow_extra_args(false);
+  command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
+  command->add_option("--repeat", options->repeat, "measured calls, of which the median is shown")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  add_common_options(*command, common);
+  command->callback([&common, &action, options] { action = [&common, options] { run(*options, common); }; });
+}
+
+}  // namespace anydim::tools

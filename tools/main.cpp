@@ -1,0 +1,74 @@
+// The `anydim` command.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/command.h"
+#include "tools/process.h"
+
+namespace anydim::tools {
+namespace {
+
+// One clear sentence first; with --json standard output still holds one object.
+int fail(ErrorKind kind, std::string message, bool json) {
+  std::fflush(stdout);
+  fmt::print(stderr, "anydim: {}\n", message);
+  const int code = static_cast<int>(kind);
+  if (json) {
+    const nlohmann::json object = {{"error", message}, {"exit_code", code}};
+    fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  return code;
+}
+
+std::string one_sentence(std::string message) {
+  std::ranges::replace(message, '\n', ' ');
+  while (!message.empty() && (message.back() == ' ' || message.back() == '.')) message.pop_back();
+  return message + "; `anydim --help` and `anydim COMMAND --help` list what there is";
+}
+
+int run(int argc, char** argv, const ProcessClock& clock) {
+  CLI::App app("Compiles tensor programs once for every shape they will meet, and runs them.", "anydim");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "anydim " ANYDIM_VERSION);
+  CommonOptions common;
+  Action action;
+  add_run(app, common, action);
+  add_opt(app, common, action);
+  add_explain(app, common, action);
+  add_bench(app, common, action, clock);
+  add_doctor(app, common, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+    return fail(ErrorKind::CommandLine, one_sentence(error.what()), json);
+  }
+  try {
+    action();
+    if (std::fflush(stdout) != 0) throw Error(ErrorKind::Write, "standard output cannot be written");
+    return 0;
+  } catch (const Error& error) {
+    return fail(error.kind(), error.what(), common.json);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorKind::Resource, "out of memory", common.json);
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::Internal, fmt::format("internal error, a bug here: {}", error.what()), common.json);
+  }
+}
+
+}  // namespace
+}  // namespace anydim::tools
+
+int main(int argc, char** argv) {
+  const anydim::tools::ProcessClock clock;
+  return anydim::tools::run(argc, argv, clock);
+}

@@ -1,0 +1,73 @@
+// anydim opt: a module's text before, between or after passes.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/command.h"
+
+namespace anydim::tools {
+
+namespace {
+
+struct OptOptions {
+  std::string model;
+  std::vector<std::string> passes;
+  bool all = true;
+  std::vector<std::string> skipped;
+  std::vector<std::string> shapes;
+  std::vector<std::string> outputs;
+};
+
+std::string listed_passes() {
+  std::string text = "Passes, in the pipeline's order:\n";
+  for (const PassInfo& pass : pipeline_passes()) text += fmt::format("  {:22} {}\n", pass.name, pass.reason);
+  return text;
+}
+
+void run(const OptOptions& options, const CommonOptions& common) {
+  CompileOptions compile = compile_options(common);
+  compile.outputs = options.outputs;
+  compile.skipped_passes = options.skipped;
+  ir::Module module = load_model(options.model);
+  std::vector<InputShape> shapes;
+  for (const std::string& shape : options.shapes) shapes.push_back(parse_input_shape(shape));
+  fix_shapes(module, shapes);
+  if (options.all) {
+    module = optimize(std::move(module), {}, compile);
+  } else if (options.passes.empty()) {
+    narrow_dims(module, compile.dims);
+  } else {
+    module = optimize(std::move(module), options.passes, compile);
+  }
+  const std::string text = ir::print(module);
+  if (common.json) {
+    fmt::print("{}\n", nlohmann::json{{"module", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", text);
+  }
+}
+
+}  // namespace
+
+void add_opt(CLI::App& app, CommonOptions& common, Action& action) {
+  auto options = std::make_shared<OptOptions>();
+  CLI::App* command = app.add_subcommand("opt", "print a module's text after passes");
+  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")->required();
+  auto* passes =
+      command->add_option("--passes", options->passes, "run these alone, in this order, with commas; `none`: the module as it was read")
+          ->delimiter(',');
+  command->add_option("--skip", options->skipped, "leave these passes out of the pipeline, with commas")->delimiter(',')->excludes(passes);
+  command->add_option("--shape", options->shapes, "fix an input's extents first: NAME=2x?x7 (repeatable)")->allow_extra_args(false);
+  command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
+  command->footer([] { return listed_passes(); });
+  add_common_options(*command, common);
+  command->callback([&common, &action, options, passes] {
+    options->all = passes->count() == 0;
+    if (options->passes == std::vector<std::string>{"none"}) options->passes.clear();
+    action = [&common, options] { run(*options, common); };
+  });
+}
+
+}  // namespace anydim::tools

@@ -1,0 +1,115 @@
+// anydim run: inputs from files, outputs to files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/command.h"
+#include "tools/npy.h"
+#include "tools/output_files.h"
+
+namespace anydim::tools {
+
+namespace {
+
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::string folder;
+  std::vector<std::string> outputs;
+  std::string record;
+};
+
+NamedTensors read_inputs(const std::vector<std::string>& arguments) {
+  NamedTensors tensors;
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
+      throw Error(ErrorKind::CommandLine, fmt::format("--input {} is not NAME=FILE.npy or NAME=FILE.pb", argument));
+    }
+    const std::string name = argument.substr(0, equals);
+    const std::filesystem::path file = argument.substr(equals + 1);
+    if (tensors.contains(name)) throw Error(ErrorKind::CommandLine, fmt::format("--input gives '{}' twice", name));
+    tensors.emplace(name, file.extension() == ".pb" ? load_onnx_tensor(file) : read_npy(file));
+  }
+  return tensors;
+}
+
+struct Results {
+  std::vector<std::string> names;
+  std::vector<ir::Tensor> tensors;
+};
+
+Results run_reference(ir::Module module, const RunOptions& options, const CompileOptions& compile, const NamedTensors& inputs) {
+  narrow_dims(module, compile.dims);
+  module = keep_outputs(std::move(module), options.outputs);
+  const ir::Function& entry = module.functions.at(0);
+  if (!options.folder.empty()) check_output_names(entry.result_names);
+  return {entry.result_names, evaluate_reference(module, arrange_inputs(inputs_of(entry), inputs))};
+}
+
+Results run_compiled(ir::Module module, const RunOptions& options, const CompileOptions& compile_options, const NamedTensors& inputs) {
+  const auto executable = compile(std::move(module), compile_options);
+  Results results;
+  for (const ir::Program::Output& output : executable->program().outputs) results.names.push_back(output.name);
+  if (!options.folder.empty()) check_output_names(results.names);
+  const std::vector<ir::Tensor> arranged = arrange_inputs(inputs_of(executable->program()), inputs);
+  results.tensors = runtime::Context(executable).run(arranged);
+  return results;
+}
+
+void print_results(const Results& results, const std::vector<std::filesystem::path>& files, bool json) {
+  nlohmann::json listed = nlohmann::json::array();
+  for (std::size_t i = 0; i < results.names.size(); ++i) {
+    const ir::Tensor& tensor = results.tensors[i];
+    if (json) {
+      nlohmann::json one = {{"name", results.names[i]}, {"dtype", ir::name_of(tensor.dtype())}, {"dims", tensor.dims()}};
+      if (!files.empty()) one["file"] = files[i].string();
+      listed.push_back(one);
+      continue;
+    }
+    std::string values;
+    constexpr std::int64_t shown = 6;
+    for (std::int64_t e = 0; e < std::min(shown, tensor.elements()); ++e) {
+      values += ir::is_float(tensor.dtype()) ? fmt::format(" {:.6g}", tensor.real_at(e)) : fmt::format(" {}", tensor.integer_at(e));
+    }
+    fmt::print("{}: {}{}{}{}\n", results.names[i], ir::shape_text(tensor.dtype(), tensor.dims()), values.empty() ? "" : " =" + values,
+               tensor.elements() > shown ? " ..." : "", files.empty() ? "" : " -> " + files[i].string());
+  }
+  if (json) fmt::print("{}\n", nlohmann::json{{"outputs", listed}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void run(const RunOptions& options, const CommonOptions& common) {
+  if (!options.record.empty()) {
+    throw Error(ErrorKind::CommandLine, "--record is not built yet in this release; leave it out");
+  }
+  CompileOptions compile = compile_options(common);
+  compile.outputs = options.outputs;
+  const NamedTensors inputs = read_inputs(options.inputs);
+  ir::Module module = load_model(options.model);
+  const Results results = common.executor == "reference" ? run_reference(std::move(module), options, compile, inputs)
+                                                         : run_compiled(std::move(module), options, compile, inputs);
+  std::vector<std::filesystem::path> files;
+  if (!options.folder.empty()) files = write_outputs(options.folder, results.names, results.tensors);
+  print_results(results, files, common.json);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, CommonOptions& common, Action& action) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "run a model on inputs from files");
+  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")->required();
+  command->add_option("--input", options->inputs, "NAME=FILE.npy, or FILE.pb with an ONNX TensorProto (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--output", options->folder, "folder for the outputs, NAME.npy each; without it they are only shown");
+  command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
+  command->add_option("--record", options->record, "file that the shapes met are added to");
+  add_common_options(*command, common);
+  command->callback([&common, &action, options] { action = [&common, options] { run(*options, common); }; });
+}
+
+}  // namespace anydim::tools

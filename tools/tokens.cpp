@@ -1,0 +1,78 @@
+#include "tools/tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+namespace anydim::tools {
+
+namespace {
+
+Text read_line(const std::string& line, const std::string& where) {
+  const auto malformed = [&](const std::string& why) { return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why)); };
+  const nlohmann::json list = nlohmann::json::parse(line, nullptr, false);
+  if (!list.is_array()) throw malformed("expected a JSON list of token ids, e.g. [101, 7592, 102]");
+  if (list.empty()) throw malformed("a text has at least one token");
+  Text text;
+  for (const nlohmann::json& token : list) {
+    if (!token.is_number_integer() || token.get<std::int64_t>() < 0) throw malformed(fmt::format("{} is no token id", token.dump()));
+    text.push_back(token.get<std::int64_t>());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Text> read_tokens(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error))
+    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file.string()));
+  std::ifstream stream(file);
+  if (!stream) throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be opened", file.string()));
+  std::vector<Text> texts;
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    texts.push_back(read_line(line, fmt::format("{}:{}", file.string(), number)));
+  }
+  if (texts.empty()) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no text in it", file.string()));
+  return texts;
+}
+
+std::vector<Batch> make_batches(const std::vector<Text>& texts, const BatchRule& rule) {
+  std::vector<std::size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (rule.sorted) std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(texts[i].size(), i); });
+  std::vector<Batch> batches;
+  for (const std::size_t i : order) {
+    const auto length = static_cast<std::int64_t>(texts[i].size());
+    const auto fits = [&](const Batch& batch) {
+      const auto count = static_cast<std::int64_t>(batch.texts.size());
+      if (rule.texts && count >= *rule.texts) return false;
+      return !rule.tokens || (count + 1) * std::max(batch.longest, length) <= *rule.tokens;
+    };
+    if (batches.empty() || !fits(batches.back())) batches.emplace_back();
+    batches.back().texts.push_back(i);
+    batches.back().longest = std::max(batches.back().longest, length);
+  }
+  return batches;
+}
+
+NamedTensors batch_inputs(const std::vector<Text>& texts, const Batch& batch) {
+  const std::vector<std::int64_t> dims{static_cast<std::int64_t>(batch.texts.size()), batch.longest};
+  ir::Tensor ids(ir::DType::I64, dims), mask(ir::DType::I64, dims);
+  const ir::Tensor types(ir::DType::I64, dims);
+  const auto longest = static_cast<std::size_t>(batch.longest);
+  for (std::size_t row = 0; row < batch.texts.size(); ++row) {
+    const Text& text = texts[batch.texts[row]];
+    std::ranges::copy(text, ids.mutable_as<std::int64_t>().begin() + static_cast<std::ptrdiff_t>(row * longest));
+    std::fill_n(mask.mutable_as<std::int64_t>().begin() + static_cast<std::ptrdiff_t>(row * longest), text.size(), 1);
+  }
+  return {{"input_ids", ids}, {"attention_mask", mask}, {"token_type_ids", types}};
+}
+
+}  // namespace anydim::tools
