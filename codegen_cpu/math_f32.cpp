@@ -54,8 +54,10 @@ class Math {
     auto* square = at_.CreateFMul(x, x);
     auto* ratio = at_.CreateFDiv(at_.CreateFMul(x, polynomial(square, above)), polynomial(square, below));
     auto* one = from_bits(at_.CreateOr(at_.CreateAnd(bits(x), integer(std::numeric_limits<std::int32_t>::min())), bits(real(1.0))));
-    auto* magnitude = at_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-    return at_.CreateSelect(at_.CreateFCmpOGE(magnitude, real(limit)), one, ratio);
+    const auto magnitude = [&](llvm::Value* value) { return at_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value); };
+    auto* far = at_.CreateFCmpOGE(magnitude(x), real(limit));
+    auto* over = at_.CreateFCmpOGT(magnitude(ratio), real(1.0));   // by rounding, close to the limit
+    return at_.CreateSelect(at_.CreateOr(far, over), one, ratio);
   }
 
   llvm::Value* exp(llvm::Value* x) {
