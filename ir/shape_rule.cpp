@@ -167,6 +167,13 @@ void simplify_results(RuleContext& context) {
       for (Dim& dim : *contents) simplify_dim(dim);
 }
 
+// Dims that overflow or grow too large while a rule computes with them know neither node nor model; what a model makes overflow is malformed.
+[[noreturn]] void name_place(const Function& function, const Binding& binding, const Error& error) {
+  const std::string place = describe(function, binding);
+  if (std::string_view(error.what()).starts_with(place) || error.kind() == ErrorKind::Internal) throw error;
+  throw Error(error.kind() == ErrorKind::Inputs ? ErrorKind::Malformed : error.kind(), fmt::format("{}: {}", place, error.what()));
+}
+
 }  // namespace
 
 RuleResult apply_shape_rule(const Function& function, const Binding& binding, std::span<const OperandFacts> operands,
@@ -181,8 +188,12 @@ RuleResult apply_shape_rule(const Function& function, const Binding& binding, st
                                      : fmt::format("{} to {}", op.minimum_operands, op.maximum_operands);
     context.malformed(fmt::format("expected {} operands, got {}", expected, given));
   }
-  apply(context);
-  simplify_results(context);
+  try {
+    apply(context);
+    simplify_results(context);
+  } catch (const Error& error) {
+    name_place(function, binding, error);
+  }
   return std::move(context.result);
 }
 

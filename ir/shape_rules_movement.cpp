@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -44,6 +45,8 @@ void cancel(Factors& a, Factors& b) {
     a.factors.erase(common);
     b.factors.erase(b.factors.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  if (a.coefficient == least || b.coefficient == least) return;  // it has no absolute value, which gcd takes
   const std::int64_t divisor = std::gcd(a.coefficient, b.coefficient);
   if (divisor > 1) {
     a.coefficient /= divisor;

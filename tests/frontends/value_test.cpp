@@ -59,5 +59,21 @@ TEST(OnnxValues, Cases) {
   }
 }
 
+TEST(OnnxValues, DimsThatOverflowNameTheNode) {
+  ModelBuilder builder;
+  builder.input("x", f32, {1}).integers("shape", {2}, {1LL << 62, 4}).output("y");
+  builder.node("Expand", {"x", "shape"}, {"e"}).name("grow");
+  builder.node("Flatten", {"e"}, {"y"}).name("flat").integer("axis", 0);
+  ir::Module module = builder.read();
+  try {
+    ir::infer_types(module);
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(describe(error),
+              "malformed: flatten 'flat' (%y): the dim expression (4611686018427387904) * (4) leaves the range of 64-bit "
+              "integers");
+  }
+}
+
 }  // namespace
 }  // namespace anydim::frontends
