@@ -1,0 +1,75 @@
+#include "tools/tokens.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/runtime/temporary_folder.h"
+
+namespace anydim::tools {
+namespace {
+
+class TokensTest : public testing::Test {
+ protected:
+  std::filesystem::path file() const { return folder_.path() / "tokens.jsonl"; }
+  std::string refusal(const std::string& text) const {
+    std::ofstream(file()) << text;
+    try {
+      read_tokens(file());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Malformed);
+      const std::string message = error.what(), start = file().string() + ":";
+      EXPECT_TRUE(message.starts_with(start)) << message;
+      return message.substr(start.size());
+    }
+    ADD_FAILURE() << "accepted: " << text;
+    return {};
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(TokensTest, ListsAreRead) {
+  std::ofstream(file()) << "[101, 7592, 102]\n\n[0]\n";
+  EXPECT_EQ(read_tokens(file()), (std::vector<Text>{{101, 7592, 102}, {0}}));
+}
+
+TEST_F(TokensTest, MalformedLinesAreNamed) {
+  EXPECT_EQ(refusal("[1, 2]\n[1, \"2\"]\n"), "2: \"2\" is no token id");
+  EXPECT_EQ(refusal("[1, 2]\n\n[1, 2.5]\n"), "3: 2.5 is no token id");
+  EXPECT_EQ(refusal("[-4]\n"), "1: -4 is no token id");
+  EXPECT_EQ(refusal("[9223372036854775808]\n"), "1: 9223372036854775808 is no token id");
+  EXPECT_EQ(refusal("[]\n"), "1: a text has at least one token");
+  EXPECT_EQ(refusal("[1, 2\n"), "1: expected a JSON list of token ids, e.g. [101, 7592, 102]");
+  EXPECT_EQ(refusal("{\"a\": 1}\n"), "1: expected a JSON list of token ids, e.g. [101, 7592, 102]");
+  EXPECT_EQ(refusal("\n \n"), " there is no text in it");
+  std::filesystem::remove(file());
+  EXPECT_THROW(read_tokens(file()), Error);
+}
+
+std::vector<std::vector<std::size_t>> grouped(const std::vector<Batch>& batches) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (const Batch& batch : batches) groups.push_back(batch.texts);
+  return groups;
+}
+
+TEST(MakeBatches, ByCountAndByTokens) {
+  const std::vector<Text> texts{Text(5, 1), Text(2, 1), Text(9, 1), Text(2, 1), Text(1, 1)};
+  using Groups = std::vector<std::vector<std::size_t>>;
+  EXPECT_EQ(grouped(make_batches(texts, {.texts = 2, .tokens = {}, .sorted = false})), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(grouped(make_batches(texts, {.texts = 2, .tokens = {}, .sorted = true})), (Groups{{4, 1}, {3, 0}, {2}}));
+  EXPECT_EQ(grouped(make_batches(texts, {.texts = {}, .tokens = 10, .sorted = false})), (Groups{{0, 1}, {2}, {3, 4}}));
+  EXPECT_EQ(grouped(make_batches(texts, {.texts = {}, .tokens = 6, .sorted = true})), (Groups{{4, 1, 3}, {0}, {2}}));
+  EXPECT_EQ(make_batches(texts, {.texts = 2, .tokens = {}, .sorted = false})[1].longest, 9);
+}
+
+TEST(BatchInputs, ArePadded) {
+  const std::vector<Text> texts{{7, 8, 9}, {5}};
+  const NamedTensors inputs = batch_inputs(texts, {{1, 0}, 3});
+  EXPECT_TRUE(inputs.at("input_ids").same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {5, 0, 0, 7, 8, 9})));
+  EXPECT_TRUE(inputs.at("attention_mask").same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {1, 0, 0, 1, 1, 1})));
+  EXPECT_TRUE(inputs.at("token_type_ids").same_bits(ir::Tensor(ir::DType::I64, {2, 3})));
+}
+
+}  // namespace
+}  // namespace anydim::tools
