@@ -27,9 +27,10 @@ fn @main(%ids: Tensor[(b, s), i64], %mask: Tensor[(b, s), f32]) -> (Tensor[(b, s
   %g = gelu(%hb)
   %d = matmul(%g, %w2) from "/down"
   %y = add(%d, %x)
-  %sm = unsqueeze(%mask) {axes = (2)}
+  %to = shape(b, s, 1)
+  %sm = dyn.reshape(%mask, %to)
   %masked = mul(%y, %sm)
-  %sum = reduce_sum(%masked) {axes = (1), keep_dims = 0}
+  %sum = reduce_sum(%masked) {axes = (1)}
   return %y as "states", %sum as "pooled"
 }
 )";
