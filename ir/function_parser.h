@@ -94,12 +94,12 @@ class FunctionParser {
   Kind kind_;
   Function function_;
   std::map<std::string, ValueId, std::less<>> ids_;
-  std::vector<bool> defined_;              // by ValueId
-  std::map<ValueId, Token> mentioned_;     // by value(...) before their definition
-  std::vector<Token> used_symbols_;        // checked when the whole function is known
+  std::vector<bool> defined_;                                    // by ValueId
+  std::map<ValueId, Token> mentioned_;                           // by value(...) before their definition
+  std::vector<Token> used_symbols_;                              // checked when the whole function is known
   std::vector<std::pair<std::string, bool>> parameter_symbols_;  // in order; whether a `?` opened it
-  bool header_ = true;                     // until the where clause is read
-  bool marking_ = false;                   // in declared results, where `?` opens nothing
+  bool header_ = true;                                           // until the where clause is read
+  bool marking_ = false;                                         // in declared results, where `?` opens nothing
   std::uint64_t fresh_symbols_ = 0;
   std::uint64_t fresh_values_ = 0;
 };

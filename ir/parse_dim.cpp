@@ -80,10 +80,8 @@ class DimReader {
   Dim atom() {
     const Token& next = tokens_.peek();
     switch (next.kind) {
-      case TokenKind::Number:
-        return number(next.offset, "");
-      case TokenKind::String:
-        return symbol(tokens_.take());
+      case TokenKind::Number: return number(next.offset, "");
+      case TokenKind::String: return symbol(tokens_.take());
       case TokenKind::Identifier: {
         const Token name = tokens_.take();
         return tokens_.at("(") ? function(name) : symbol(name);
@@ -98,8 +96,7 @@ class DimReader {
         break;
       case TokenKind::ValueName:
       case TokenKind::GlobalName:
-      case TokenKind::End:
-        break;
+      case TokenKind::End: break;
     }
     tokens_.expected("a dim");
   }

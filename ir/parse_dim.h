@@ -10,9 +10,9 @@
 namespace anydim::ir {
 
 struct DimScope {
-  std::function<Dim(const Token&)> symbol;   // the dim that a name in the text stands for; may fail at the token
+  std::function<Dim(const Token&)> symbol;     // the dim that a name in the text stands for; may fail at the token
   std::function<ValueId(const Token&)> value;  // the tensor of value(%t, i); empty: not allowed here
-  std::function<Dim()> unknown;              // what `?` stands for; empty: not allowed here
+  std::function<Dim()> unknown;                // what `?` stands for; empty: not allowed here
 };
 
 // Throws Error{Malformed} at the place: grammar, overflow, an expression that grows out of bounds, nesting.

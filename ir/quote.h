@@ -14,8 +14,8 @@ bool is_plain_name(std::string_view name);
 // In double quotes, with \" \\ \n \t \r and \xHH; UTF-8 stays as it is, bytes that are not UTF-8 are escaped.
 std::string quote(std::string_view text);
 
-std::string symbol_text(std::string_view name);                // n, or "past length"
-std::string value_text(std::string_view name);                 // %y, or %"/bert/Add_1"
-std::string global_text(std::string_view name);                // @main
+std::string symbol_text(std::string_view name);  // n, or "past length"
+std::string value_text(std::string_view name);   // %y, or %"/bert/Add_1"
+std::string global_text(std::string_view name);  // @main
 
 }  // namespace anydim::ir

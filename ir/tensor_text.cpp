@@ -30,14 +30,10 @@ void append_number(std::string& out, Number value) {
 // Bits of the quiet NaN that `nan` stands for.
 std::uint64_t usual_nan(DType dtype) {
   switch (dtype) {
-    case DType::F64:
-      return 0x7ff8000000000000u;
-    case DType::F32:
-      return 0x7fc00000u;
-    case DType::F16:
-      return 0x7e00u;
-    default:
-      return 0x7fc0u;
+    case DType::F64: return 0x7ff8000000000000u;
+    case DType::F32: return 0x7fc00000u;
+    case DType::F16: return 0x7e00u;
+    default: return 0x7fc0u;
   }
 }
 

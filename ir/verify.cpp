@@ -17,20 +17,13 @@ constexpr std::string_view kind_names[] = {"an integer", "a real", "a string", "
 // The index of the alternative of Attribute that holds this kind.
 std::size_t alternative(AttributeInfo::Kind kind) {
   switch (kind) {
-    case AttributeInfo::Kind::Integer:
-      return 0;
-    case AttributeInfo::Kind::Real:
-      return 1;
-    case AttributeInfo::Kind::String:
-      return 2;
-    case AttributeInfo::Kind::Integers:
-      return 3;
-    case AttributeInfo::Kind::Reals:
-      return 4;
-    case AttributeInfo::Kind::DType:
-      return 5;
-    case AttributeInfo::Kind::Tensor:
-      return 6;
+    case AttributeInfo::Kind::Integer: return 0;
+    case AttributeInfo::Kind::Real: return 1;
+    case AttributeInfo::Kind::String: return 2;
+    case AttributeInfo::Kind::Integers: return 3;
+    case AttributeInfo::Kind::Reals: return 4;
+    case AttributeInfo::Kind::DType: return 5;
+    case AttributeInfo::Kind::Tensor: return 6;
   }
   return std::variant_npos;
 }

@@ -147,7 +147,8 @@ bool differ_somewhere(const Dim& a, const Dim& b) {
   b.collect_leaves(leaves);
   for (std::int64_t round = 0; round < 16; ++round) {
     std::map<DimLeaf, std::int64_t> values;
-    for (const DimLeaf& leaf : leaves) values[leaf] = (round * 5 + static_cast<std::int64_t>(values.size()) * 3) % 13 - (leaf.is_symbol() ? 0 : 1);
+    for (const DimLeaf& leaf : leaves)
+      values[leaf] = (round * 5 + static_cast<std::int64_t>(values.size()) * 3) % 13 - (leaf.is_symbol() ? 0 : 1);
     auto lookup = [&](const DimLeaf& leaf) { return values.at(leaf); };
     try {
       if (a.evaluate(lookup) != b.evaluate(lookup)) return true;
