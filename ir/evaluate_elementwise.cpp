@@ -20,10 +20,8 @@ std::vector<Compute> widened(const Tensor& tensor) {
 template <typename Compute>
 std::vector<Compute> load(const Tensor& tensor) {
   switch (tensor.dtype()) {
-    case DType::F64:
-      return widened<double, Compute>(tensor);
-    case DType::F32:
-      return widened<float, Compute>(tensor);
+    case DType::F64: return widened<double, Compute>(tensor);
+    case DType::F32: return widened<float, Compute>(tensor);
     case DType::F16:
     case DType::BF16: {
       std::vector<Compute> elements(static_cast<std::size_t>(tensor.elements()));
@@ -32,23 +30,15 @@ std::vector<Compute> load(const Tensor& tensor) {
       }
       return elements;
     }
-    case DType::I64:
-      return widened<std::int64_t, Compute>(tensor);
-    case DType::I32:
-      return widened<std::int32_t, Compute>(tensor);
-    case DType::I16:
-      return widened<std::int16_t, Compute>(tensor);
-    case DType::I8:
-      return widened<std::int8_t, Compute>(tensor);
-    case DType::U64:
-      return widened<std::uint64_t, Compute>(tensor);
-    case DType::U32:
-      return widened<std::uint32_t, Compute>(tensor);
-    case DType::U16:
-      return widened<std::uint16_t, Compute>(tensor);
+    case DType::I64: return widened<std::int64_t, Compute>(tensor);
+    case DType::I32: return widened<std::int32_t, Compute>(tensor);
+    case DType::I16: return widened<std::int16_t, Compute>(tensor);
+    case DType::I8: return widened<std::int8_t, Compute>(tensor);
+    case DType::U64: return widened<std::uint64_t, Compute>(tensor);
+    case DType::U32: return widened<std::uint32_t, Compute>(tensor);
+    case DType::U16: return widened<std::uint16_t, Compute>(tensor);
     case DType::U8:
-    case DType::Bool:
-      return widened<std::uint8_t, Compute>(tensor);
+    case DType::Bool: return widened<std::uint8_t, Compute>(tensor);
   }
   internal_error("a dtype is one of the enumerators");
 }
@@ -71,14 +61,10 @@ Tensor store(DType dtype, const Extents& dims, const std::vector<Compute>& eleme
     }
   } else if constexpr (std::is_integral_v<Compute>) {
     const std::size_t size = size_of(dtype);
-    if (size == 8)
-      narrow_into<std::uint64_t>(result, elements);
-    else if (size == 4)
-      narrow_into<std::uint32_t>(result, elements);
-    else if (size == 2)
-      narrow_into<std::uint16_t>(result, elements);
-    else
-      narrow_into<std::uint8_t>(result, elements);
+    if (size == 8) narrow_into<std::uint64_t>(result, elements);
+    else if (size == 4) narrow_into<std::uint32_t>(result, elements);
+    else if (size == 2) narrow_into<std::uint16_t>(result, elements);
+    else narrow_into<std::uint8_t>(result, elements);
   } else {
     internal_error("reals are stored as floats");
   }

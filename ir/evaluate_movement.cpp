@@ -14,12 +14,6 @@ namespace {
 
 std::int64_t product_of(std::span<const std::int64_t> dims) { return element_count(Extents(dims.begin(), dims.end())); }
 
-std::vector<std::size_t> normal_axes(const OpCall& call, const Extents& axes, std::size_t rank) {
-  std::vector<std::size_t> normal;
-  for (const std::int64_t axis : axes) normal.push_back(call.axis(axis, rank));
-  return normal;
-}
-
 bool contains(const std::vector<std::size_t>& axes, std::size_t axis) { return std::ranges::find(axes, axis) != axes.end(); }
 
 // Whether squeeze without axes removes the dimension. The rank must not hang on a symbol that happens to be 1, so the type decides.
@@ -47,10 +41,8 @@ std::int64_t inferred_extent(const OpCall& call, const Extents& dims, std::size_
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (i == inferred) continue;
     const auto common = std::ranges::find(numerator, dims[i]);
-    if (common != numerator.end())
-      numerator.erase(common);
-    else
-      denominator.push_back(dims[i]);
+    if (common != numerator.end()) numerator.erase(common);
+    else denominator.push_back(dims[i]);
   }
   const std::int64_t divisor = product_of(denominator);
   const std::int64_t dividend = product_of(numerator);
@@ -146,7 +138,7 @@ Tensor evaluate_expand_dims(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents given = call.integers("axes", 1);
   const std::size_t rank = source.rank() + given.size();
-  const std::vector<std::size_t> axes = normal_axes(call, given, rank);
+  const std::vector<std::size_t> axes = call.axes(given, rank);
   Extents dims;
   std::size_t next = 0;
   for (std::size_t i = 0; i < rank; ++i) dims.push_back(contains(axes, i) ? 1 : source.dims()[next++]);
@@ -156,14 +148,12 @@ Tensor evaluate_expand_dims(const OpCall& call) {
 Tensor evaluate_squeeze(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const bool given = call.has_integers("axes", 1);
-  const std::vector<std::size_t> axes = normal_axes(call, call.integers("axes", 1), source.rank());
+  const std::vector<std::size_t> axes = call.axes(call.integers("axes", 1), source.rank());
   Extents dims;
   for (std::size_t i = 0; i < source.rank(); ++i) {
     const bool removed = given ? contains(axes, i) : is_always_one(call, i);
-    if (!removed)
-      dims.push_back(source.dims()[i]);
-    else if (source.dims()[i] != 1)
-      call.fail(fmt::format("dimension {} of operand 0: expected 1, got {}", i, source.dims()[i]));
+    if (!removed) dims.push_back(source.dims()[i]);
+    else if (source.dims()[i] != 1) call.fail(fmt::format("dimension {} of operand 0: expected 1, got {}", i, source.dims()[i]));
   }
   return with_dims(call, source, std::move(dims));
 }
@@ -176,7 +166,7 @@ Tensor evaluate_transpose(const OpCall& call) {
   const Extents own = strides_of(source.dims());
   Extents dims;
   Extents strides;
-  for (const std::size_t axis : normal_axes(call, order, source.rank())) {
+  for (const std::size_t axis : call.axes(order, source.rank())) {
     dims.push_back(source.dims()[axis]);
     strides.push_back(own[axis]);
   }
@@ -191,8 +181,7 @@ Tensor evaluate_concat(const OpCall& call) {
     const Extents& part = call.operand(operand).dims();
     if (part.size() != dims.size()) call.fail(fmt::format("operand {}: expected rank {}, got {}", operand, dims.size(), part.size()));
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (i == axis)
-        dims[i] += part[i];
+      if (i == axis) dims[i] += part[i];
       else if (part[i] != dims[i]) {
         call.fail(fmt::format("dimension {} of operand {}: expected {}, got {}", i, operand, dims[i], part[i]));
       }

@@ -23,7 +23,7 @@ std::vector<bool> reduced_dimensions(const OpCall& call, std::size_t rank) {
   const Extents axes = call.integers("axes", 1);
   const bool empty_keeps = call.is_dynamic() ? integer_attribute(call.binding, "empty_keeps") != 0 : call.has_integers("axes", 1);
   std::vector<bool> reduced(rank, axes.empty() && !empty_keeps);
-  for (const std::int64_t axis : axes) reduced[call.axis(axis, rank)] = true;
+  for (const std::size_t axis : call.axes(axes, rank)) reduced[axis] = true;
   return reduced;
 }
 
@@ -49,14 +49,10 @@ std::vector<std::size_t> targets_of(const Extents& dims, const Extents& kept) {
 double start_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::Sum:
-    case Reduction::Mean:
-      return 0;
-    case Reduction::Max:
-      return -std::numeric_limits<double>::infinity();
-    case Reduction::Min:
-      return std::numeric_limits<double>::infinity();
-    case Reduction::Product:
-      return 1;
+    case Reduction::Mean: return 0;
+    case Reduction::Max: return -std::numeric_limits<double>::infinity();
+    case Reduction::Min: return std::numeric_limits<double>::infinity();
+    case Reduction::Product: return 1;
   }
   internal_error("every reduction has a start");
 }
@@ -64,14 +60,10 @@ double start_of(Reduction reduction) {
 double combined(Reduction reduction, double so_far, double next) {
   switch (reduction) {
     case Reduction::Sum:
-    case Reduction::Mean:
-      return so_far + next;
-    case Reduction::Max:
-      return std::isnan(so_far) || so_far > next ? so_far : next;
-    case Reduction::Min:
-      return std::isnan(so_far) || so_far < next ? so_far : next;
-    case Reduction::Product:
-      return so_far * next;
+    case Reduction::Mean: return so_far + next;
+    case Reduction::Max: return std::isnan(so_far) || so_far > next ? so_far : next;
+    case Reduction::Min: return std::isnan(so_far) || so_far < next ? so_far : next;
+    case Reduction::Product: return so_far * next;
   }
   internal_error("every reduction combines");
 }
@@ -104,14 +96,10 @@ Tensor reduce_integers(Reduction reduction, const Tensor& source, const Extents&
     Integer& accumulator = accumulators[targets[i]];
     const auto next = static_cast<Integer>(source.integer_at(static_cast<std::int64_t>(i)));
     const auto unsigned_accumulator = static_cast<std::uint64_t>(accumulator);
-    if (reduction == Reduction::Max)
-      accumulator = std::max(accumulator, next);
-    else if (reduction == Reduction::Min)
-      accumulator = std::min(accumulator, next);
-    else if (reduction == Reduction::Product)
-      accumulator = static_cast<Integer>(unsigned_accumulator * static_cast<std::uint64_t>(next));
-    else
-      accumulator = static_cast<Integer>(unsigned_accumulator + static_cast<std::uint64_t>(next));
+    if (reduction == Reduction::Max) accumulator = std::max(accumulator, next);
+    else if (reduction == Reduction::Min) accumulator = std::min(accumulator, next);
+    else if (reduction == Reduction::Product) accumulator = static_cast<Integer>(unsigned_accumulator * static_cast<std::uint64_t>(next));
+    else accumulator = static_cast<Integer>(unsigned_accumulator + static_cast<std::uint64_t>(next));
   }
   Tensor result(source.dtype(), kept);
   for (std::size_t i = 0; i < accumulators.size(); ++i) {

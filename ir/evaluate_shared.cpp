@@ -44,14 +44,10 @@ void copy_strided_row(std::byte* to, const std::byte* from, std::size_t size, co
     return;
   }
   switch (size) {
-    case 1:
-      return copy_row<1>(to, from, loop.extent, loop.stride);
-    case 2:
-      return copy_row<2>(to, from, loop.extent, loop.stride);
-    case 4:
-      return copy_row<4>(to, from, loop.extent, loop.stride);
-    default:
-      return copy_row<8>(to, from, loop.extent, loop.stride);
+    case 1: return copy_row<1>(to, from, loop.extent, loop.stride);
+    case 2: return copy_row<2>(to, from, loop.extent, loop.stride);
+    case 4: return copy_row<4>(to, from, loop.extent, loop.stride);
+    default: return copy_row<8>(to, from, loop.extent, loop.stride);
   }
 }
 
@@ -79,6 +75,16 @@ std::size_t OpCall::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (axis < -signed_rank || axis >= signed_rank) fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+std::vector<std::size_t> OpCall::axes(const Extents& given, std::size_t rank) const {
+  std::vector<std::size_t> normal;
+  for (const std::int64_t one : given) {
+    const std::size_t position = axis(one, rank);
+    if (std::ranges::find(normal, position) != normal.end()) fail(fmt::format("axis {} is given twice", one));
+    normal.push_back(position);
+  }
+  return normal;
 }
 
 void OpCall::fail(const std::string& message) const {

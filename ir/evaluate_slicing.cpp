@@ -48,12 +48,13 @@ Tensor evaluate_slice(const OpCall& call) {
     call.fail(fmt::format("{} starts, {} ends, {} axes and {} steps: expected as many of each", starts.size(), ends.size(), axes.size(),
                           steps.size()));
   }
+  const std::vector<std::size_t> sliced = call.axes(axes, source.rank());
   Extents dims = source.dims();
   Extents strides = strides_of(dims);
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     if (steps[i] == 0) call.fail(fmt::format("step {} is 0", i));
-    const std::size_t axis = call.axis(axes[i], source.rank());
+    const std::size_t axis = sliced[i];
     const Range range = slice_range(starts[i], ends[i], steps[i], source.dims()[axis]);
     dims[axis] = range.length;
     if (range.length > 0) offset += range.first * strides[axis];

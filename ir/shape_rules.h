@@ -38,7 +38,7 @@ class RuleContext {
   // Elements that must be constants because the result's form depends on them; `purpose` completes "… must be known when compiled".
   std::vector<std::int64_t> constants(std::size_t operand, std::string_view purpose) const;
 
-  std::size_t axis(std::int64_t axis, std::size_t rank) const;  // normalised; Error{Malformed} out of range
+  std::size_t axis(std::int64_t axis, std::size_t rank) const;                                // normalised; Error{Malformed} out of range
   std::vector<std::size_t> axes(std::span<const std::int64_t> axes, std::size_t rank) const;  // normalised, in order, all different
 
   // `expected` completes "operand 0 (%x) must be …".
@@ -63,6 +63,23 @@ class RuleContext {
 
 // "Tensor[(n, 384), f32]".
 std::string text_of(const TensorType& type, const Function& function);
+bool all_constant(std::span<const Dim> dims);
+
+// Axes of a dynamic op that only the run tells. Their ranges and that they differ become preconditions.
+class RunTimeAxes {
+ public:
+  RunTimeAxes(RuleContext& context, std::size_t operand, std::size_t rank);
+  // `named` where one of the axes is this dimension.
+  Dim choose(std::int64_t dimension, const Dim& named, const Dim& otherwise) const;
+  std::vector<Dim> inserted(const std::vector<Dim>& source) const;  // with a 1 at every axis, which counts in the result
+  std::vector<Dim> removed(const std::vector<Dim>& source) const;   // without the dims that the axes name
+  const std::vector<Dim>& from_front() const { return axes_; }
+
+ private:
+  Dim before(std::int64_t dimension) const;  // how many axes lie before it
+  std::vector<Dim> axes_;
+};
+
 std::string dimension_of_operand(std::size_t dimension, std::size_t operand);
 
 std::vector<Dim> dims_of(std::span<const std::int64_t> integers);

@@ -72,12 +72,9 @@ class Reshape {
     for (std::size_t i = 0; i < dims_.size(); ++i) {
       if (inferred_[i] == Proof::No) context_.require_extent(dims_[i], 1, i);
     }
-    if (std::ranges::count(inferred_, Proof::Unknown) > 0)
-      infer_somewhere();
-    else if (inferred == 1)
-      infer_one();
-    else
-      keep_all();
+    if (std::ranges::count(inferred_, Proof::Unknown) > 0) infer_somewhere();
+    else if (inferred == 1) infer_one();
+    else keep_all();
     return std::move(dims_);
   }
 
@@ -173,6 +170,23 @@ std::optional<std::vector<std::int64_t>> axes_of(const RuleContext& context) {
   return integers_attribute(context.binding, "axes");
 }
 
+bool has_run_time_axes(const RuleContext& context) {
+  return info(context.binding.op).has(traits::dynamic) && context.has(1) && !all_constant(context.elements(1));
+}
+
+void squeeze_run_time_axes(RuleContext& context) {
+  const std::vector<Dim>& source = context.dims(0);
+  const RunTimeAxes axes(context, 1, source.size());
+  if (axes.from_front().size() > source.size()) {
+    context.malformed(fmt::format("{} axes for {} of rank {}", axes.from_front().size(), context.operand_text(0), source.size()));
+  }
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const Dim leaving = axes.choose(static_cast<std::int64_t>(i), source[i], 1);
+    if (!leaving.is_constant(1)) context.require(Relation::Equal, leaving, 1, dimension_of_operand(i, 0));
+  }
+  context.add_result(context.dtype(0), axes.removed(source));
+}
+
 }  // namespace
 
 void reshape_rule(RuleContext& context) {
@@ -203,16 +217,18 @@ void broadcast_to_rule(RuleContext& context) {
   Contents contents;
   if (const Contents& known = context.contents(0); known && tracks_contents(type)) {
     const auto length = static_cast<std::size_t>(type.rank() == 0 ? 1 : *type.dims[0].constant());
-    if (known->size() == length)
-      contents = known;
-    else if (known->size() == 1)
-      contents.emplace(length, known->front());
+    if (known->size() == length) contents = known;
+    else if (known->size() == 1) contents.emplace(length, known->front());
   }
   context.add_result(type.dtype, std::move(type.dims), std::move(contents));
 }
 
 void expand_dims_rule(RuleContext& context) {
   const std::vector<Dim>& source = context.dims(0);
+  if (has_run_time_axes(context)) {
+    const RunTimeAxes axes(context, 1, source.size() + context.elements(1).size());
+    return context.add_result(context.dtype(0), axes.inserted(source));
+  }
   const std::optional<std::vector<std::int64_t>> given = axes_of(context);
   if (!given) context.malformed("the axes are missing");
   const std::size_t rank = source.size() + given->size();
@@ -228,6 +244,7 @@ void expand_dims_rule(RuleContext& context) {
 
 void squeeze_rule(RuleContext& context) {
   const std::vector<Dim>& source = context.dims(0);
+  if (has_run_time_axes(context)) return squeeze_run_time_axes(context);
   const std::optional<std::vector<std::int64_t>> given = axes_of(context);
   std::vector<bool> removed(source.size());
   if (given) {

@@ -40,12 +40,9 @@ void matmul_rule(RuleContext& context) {
   const std::size_t right_depth = right.size() == 1 ? 0 : right.size() - 2;
   context.require_dim(Relation::Equal, 1, right_depth, left.back());
   std::vector<Dim> dims;
-  if (left.size() > 1 && right.size() > 1)
-    dims = context.broadcast_dims(batch_of(left), 0, batch_of(right));
-  else if (left.size() > 1)
-    dims.assign(left.begin(), left.end() - 2);
-  else if (right.size() > 1)
-    dims.assign(right.begin(), right.end() - 2);
+  if (left.size() > 1 && right.size() > 1) dims = context.broadcast_dims(batch_of(left), 0, batch_of(right));
+  else if (left.size() > 1) dims.assign(left.begin(), left.end() - 2);
+  else if (right.size() > 1) dims.assign(right.begin(), right.end() - 2);
   if (left.size() > 1) dims.push_back(left[left.size() - 2]);
   if (right.size() > 1) dims.push_back(right.back());
   context.add_result(context.dtype(0), std::move(dims));

@@ -1,6 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "ir/shape_rules.h"
@@ -27,21 +28,15 @@ std::vector<std::size_t> all_axes(std::size_t rank) {
 
 bool is_dynamic(const RuleContext& context) { return info(context.binding.op).has(traits::dynamic); }
 
-// The dynamic twin's axes where they are only known at run time but every dimension is kept: 1 where some axis names it.
-std::vector<Dim> dims_kept_by_unknown_axes(RuleContext& context, const std::vector<Dim>& axes) {
-  std::vector<Dim> dims = context.dims(0);
-  const auto rank = static_cast<std::int64_t>(dims.size());
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::string what = "element " + std::to_string(i) + " of operand 1, the axes,";
-    context.require(Precondition::Relation::LessEqual, -rank, axes[i], "the lowest axis against " + what);
-    context.require(Precondition::Relation::LessEqual, axes[i], rank - 1, what);
-    for (std::int64_t dimension = 0; dimension < rank; ++dimension) {
-      Dim& dim = dims[static_cast<std::size_t>(dimension)];
-      dim = select(Comparison::Equal, axes[i], dimension, 1, dim);
-      dim = select(Comparison::Equal, axes[i], dimension - rank, 1, dim);
-    }
+void reduce_over_run_time_axes(RuleContext& context, bool keep) {
+  const std::vector<Dim>& source = context.dims(0);
+  const RunTimeAxes axes(context, 1, source.size());
+  if (axes.from_front().size() > source.size()) {
+    context.malformed(fmt::format("{} axes for {} of rank {}", axes.from_front().size(), context.operand_text(0), source.size()));
   }
-  return dims;
+  std::vector<Dim> dims = source;
+  for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = axes.choose(static_cast<std::int64_t>(i), 1, dims[i]);
+  context.add_result(context.dtype(0), keep ? std::move(dims) : axes.removed(source));
 }
 
 std::vector<std::size_t> reduced_axes(const RuleContext& context) {
@@ -68,12 +63,9 @@ Contents reduced_contents(const RuleContext& context, bool reduces) {
     std::vector<Dim> elements;
     Dim folded = reduction == Reduction::Sum ? Dim(0) : reduction == Reduction::Product ? Dim(1) : known->front();
     for (const Dim& element : *known) {
-      if (reduction == Reduction::Sum)
-        folded = folded + element;
-      else if (reduction == Reduction::Product)
-        folded = folded * element;
-      else
-        folded = reduction == Reduction::Max ? max(folded, element) : min(folded, element);
+      if (reduction == Reduction::Sum) folded = folded + element;
+      else if (reduction == Reduction::Product) folded = folded * element;
+      else folded = reduction == Reduction::Max ? max(folded, element) : min(folded, element);
     }
     elements.push_back(folded);
     return fitting(type.dtype, std::move(elements), context.symbols);
@@ -92,20 +84,13 @@ void reduce_rule(RuleContext& context) {
   const bool orders = reduction == Reduction::Max || reduction == Reduction::Min;
   context.expect(orders || type.dtype != DType::Bool, 0, "a tensor of numbers");
   const bool keep = integer_attribute(context.binding, "keepdims") != 0;
-  if (is_dynamic(context) && keep && context.has(1)) {
-    const std::vector<Dim> axes = context.elements(1);
-    if (!std::ranges::all_of(axes, [](const Dim& dim) { return dim.is_constant(); })) {
-      return context.add_result(type.dtype, dims_kept_by_unknown_axes(context, axes));
-    }
-  }
+  if (is_dynamic(context) && context.has(1) && !all_constant(context.elements(1))) return reduce_over_run_time_axes(context, keep);
   const std::vector<std::size_t> axes = reduced_axes(context);
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < type.rank(); ++i) {
     const bool reduced = std::ranges::find(axes, i) != axes.end();
-    if (!reduced)
-      dims.push_back(type.dims[i]);
-    else if (keep)
-      dims.emplace_back(1);
+    if (!reduced) dims.push_back(type.dims[i]);
+    else if (keep) dims.emplace_back(1);
   }
   context.add_result(type.dtype, std::move(dims), reduced_contents(context, !axes.empty()));
 }

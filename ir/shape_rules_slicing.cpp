@@ -50,16 +50,18 @@ Dim magnitude_of_negative(const Dim& step) {
 
 struct Slice {
   std::vector<Dim> starts, ends, steps;
-  std::vector<std::size_t> axes;
+  std::vector<Dim> axes;  // from the front
 };
 
-Slice slice_of(const RuleContext& context) {
+Slice slice_of(RuleContext& context) {
   const Binding& binding = context.binding;
   const bool is_static = binding.op == Op::strided_slice;
   Slice slice;
   slice.starts = is_static ? dims_of(integers_attribute(binding, "starts")) : context.elements(1);
   slice.ends = is_static ? dims_of(integers_attribute(binding, "ends")) : context.elements(2);
   const std::size_t count = slice.starts.size();
+  const std::size_t rank = context.tensor(0).rank();
+  const bool run_time_axes = !is_static && context.has(3) && !all_constant(context.elements(3));
   std::vector<std::int64_t> axes(count);
   std::iota(axes.begin(), axes.end(), 0);
   slice.steps.assign(count, 1);
@@ -67,14 +69,19 @@ Slice slice_of(const RuleContext& context) {
     if (has_attribute(binding, "axes")) axes = integers_attribute(binding, "axes");
     if (has_attribute(binding, "steps")) slice.steps = dims_of(integers_attribute(binding, "steps"));
   } else {
-    if (context.has(3)) axes = context.constants(3, "the axes");
+    if (context.has(3) && !run_time_axes) axes = context.constants(3, "the axes");
     if (context.has(4)) slice.steps = context.elements(4);
   }
-  if (slice.ends.size() != count || axes.size() != count || slice.steps.size() != count) {
+  const std::size_t axis_count = run_time_axes ? context.elements(3).size() : axes.size();
+  if (slice.ends.size() != count || axis_count != count || slice.steps.size() != count) {
     context.malformed(fmt::format("{} starts, {} ends, {} axes and {} steps: expected as many of each", count, slice.ends.size(),
-                                  axes.size(), slice.steps.size()));
+                                  axis_count, slice.steps.size()));
   }
-  slice.axes = context.axes(axes, context.tensor(0).rank());
+  if (run_time_axes) {
+    slice.axes = RunTimeAxes(context, 3, rank).from_front();
+  } else {
+    for (const std::size_t axis : context.axes(axes, rank)) slice.axes.emplace_back(static_cast<std::int64_t>(axis));
+  }
   return slice;
 }
 
@@ -137,8 +144,13 @@ void strided_slice_rule(RuleContext& context) {
     const Dim& step = slice.steps[i];
     if (step.is_constant(0)) context.malformed(fmt::format("step {} is 0", i));
     if (!step.is_constant()) context.require(Relation::NonZero, step, 0, fmt::format("element {} of operand 4, the steps,", i));
-    Dim& dim = type.dims[slice.axes[i]];
-    dim = slice_extent(dim, slice.starts[i], slice.ends[i], step, context.symbols);
+    for (std::size_t dimension = 0; dimension < type.rank(); ++dimension) {
+      const auto position = static_cast<std::int64_t>(dimension);
+      if (slice.axes[i].is_constant() && !slice.axes[i].is_constant(position)) continue;
+      const Dim sliced = slice_extent(context.dims(0)[dimension], slice.starts[i], slice.ends[i], step, context.symbols);
+      Dim& dim = type.dims[dimension];
+      dim = select(Comparison::Equal, slice.axes[i], position, sliced, dim);
+    }
   }
   context.add_result(type.dtype, std::move(type.dims), slice_contents(context, slice));
 }
@@ -201,8 +213,7 @@ void concat_rule(RuleContext& context) {
     if (!contents) continue;
     // A part that isn't known stands as leaves beside those that are.
     const bool small = is_integer(part.dtype) && tracks_contents(part);
-    if (!context.contents(operand) && !small)
-      contents.reset();
+    if (!context.contents(operand) && !small) contents.reset();
     else {
       const std::vector<Dim> elements = context.contents(operand) ? *context.contents(operand) : context.elements(operand);
       contents->insert(contents->end(), elements.begin(), elements.end());

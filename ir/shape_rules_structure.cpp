@@ -16,10 +16,8 @@ void check_shape_rule(RuleContext& context) {
   for (std::size_t i = 0; i < demanded.size(); ++i) {
     // A symbol that nothing bound before is bound here.
     const bool opens = demanded[i].kind() == Dim::Kind::Symbol && !context.symbols.contains(demanded[i].leaf().symbol);
-    if (opens)
-      context.symbols.declare(demanded[i].leaf().symbol);
-    else
-      context.require_dim(Precondition::Relation::Equal, 0, i, demanded[i]);
+    if (opens) context.symbols.declare(demanded[i].leaf().symbol);
+    else context.require_dim(Precondition::Relation::Equal, 0, i, demanded[i]);
   }
   context.add_result(operand.dtype, demanded, context.contents(0));
 }

@@ -136,7 +136,7 @@ void axes_op(Sample& sample) {
   Extents axes = some_axes(dims.size() + (expands ? 1 : 0));
   if (expands) axes.resize(std::min<std::size_t>(axes.size(), 1));
   sample.add(filled(DType::I64, dims, -9, 9));
-  sample.add_integers("axes", axes, true);
+  sample.add_integers("axes", axes);
 }
 
 void broadcast_or_tile(Sample& sample) {
@@ -200,7 +200,7 @@ void slice(Sample& sample) {
   sample.add(filled(DType::I64, dims, -9, 9));
   sample.add_integers("starts", starts);
   sample.add_integers("ends", ends);
-  sample.add_integers("axes", axes, true);
+  sample.add_integers("axes", axes);
   sample.add_integers("steps", steps);
 }
 
@@ -252,7 +252,7 @@ void reduce(Sample& sample) {
   if (dynamic && coin()) sample.binding.attributes["empty_keeps"] = std::int64_t{1};
   if (dynamic || coin()) {
     const Extents axes = some_axes(dims.size());
-    sample.add_integers("axes", axes, !keep || axes.empty());
+    sample.add_integers("axes", axes);
   }
 }
 

@@ -92,7 +92,7 @@ TEST(NarrowFrom, TakesWhatThePreconditionImplies) {
 
 TEST(NarrowFrom, TakesNoMore) {
   const Narrowed unchanged{false, 1, 100, ""};
-  EXPECT_EQ(narrow(Relation::Broadcastable, n, min(n, 1)), unchanged);   // 1 goes with every length
+  EXPECT_EQ(narrow(Relation::Broadcastable, n, min(n, 1)), unchanged);                  // 1 goes with every length
   EXPECT_EQ(narrow(Relation::Broadcastable, n, min(Dim::symbol("k"), 50)), unchanged);  // which may be 1
   EXPECT_EQ(narrow(Relation::Equal, n, m), unchanged);
   EXPECT_EQ(narrow(Relation::Equal, 2 * n, 8), unchanged);
