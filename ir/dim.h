@@ -30,7 +30,7 @@ enum class Comparison { Equal, NotEqual, Less, LessEqual };
 
 // A leaf that is not a constant: a named symbol, or element `element` of the small integer tensor `value` of the same function.
 struct DimLeaf {
-  std::string symbol;        // empty for a tensor element
+  std::string symbol;  // empty for a tensor element
   ValueId value = 0;
   std::int64_t element = 0;
   auto operator<=>(const DimLeaf&) const = default;
@@ -53,11 +53,12 @@ class Dim {
   std::optional<std::int64_t> constant() const;
   bool is_constant() const { return constant().has_value(); }
   bool is_constant(std::int64_t wanted) const { return constant() == wanted; }
-  const DimLeaf& leaf() const;                  // Symbol and Value
-  const std::vector<Term>& terms() const;       // Sum: without the constant part
-  std::int64_t constant_part() const;           // Sum: its constant; Constant: itself; else 0
-  const std::vector<Dim>& operands() const;     // FloorDiv, Mod, Min, Max, Broadcast: two (Min, Max: two or more); Select: lhs, rhs, then, else
-  Comparison comparison() const;                // Select
+  const DimLeaf& leaf() const;             // Symbol and Value
+  const std::vector<Term>& terms() const;  // Sum: without the constant part
+  std::int64_t constant_part() const;      // Sum: its constant; Constant: itself; else 0
+  const std::vector<Dim>& operands()
+      const;                      // FloorDiv, Mod, Min, Max, Broadcast: two (Min, Max: two or more); Select: lhs, rhs, then, else
+  Comparison comparison() const;  // Select
   std::size_t hash() const;
 
   friend bool operator==(const Dim& a, const Dim& b);

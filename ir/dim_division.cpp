@@ -54,10 +54,8 @@ Polynomial divide_exactly(const Polynomial& polynomial, const Monomial& divisor)
   for (const Dim::Term& term : polynomial.terms) {
     const std::int64_t coefficient = term.coefficient / divisor.coefficient;
     auto factors = *remove_factors(term.factors, divisor.factors);
-    if (factors.empty())
-      quotient.constant = coefficient;
-    else
-      quotient.terms.push_back({coefficient, std::move(factors)});
+    if (factors.empty()) quotient.constant = coefficient;
+    else quotient.terms.push_back({coefficient, std::move(factors)});
   }
   if (polynomial.constant != 0) quotient.constant = polynomial.constant / divisor.coefficient;
   return quotient;

@@ -15,8 +15,7 @@ Dim rebuild(const Dim& dim, const std::function<Dim(const Dim&)>& operand, Facts
   switch (dim.kind()) {
     case Dim::Kind::Constant:
     case Dim::Kind::Symbol:
-    case Dim::Kind::Value:
-      return dim;
+    case Dim::Kind::Value: return dim;
     case Dim::Kind::Sum: {
       // Terms are collected as polynomials and recombined once: the order of additions leaves no trace.
       Polynomial sum{{}, dim.constant_part()};
@@ -31,20 +30,16 @@ Dim rebuild(const Dim& dim, const std::function<Dim(const Dim&)>& operand, Facts
         throw_overflow(abbreviated(dim));
       }
     }
-    case Dim::Kind::FloorDiv:
-      return divide(at(0), at(1), facts);
-    case Dim::Kind::Mod:
-      return remainder(at(0), at(1), facts);
+    case Dim::Kind::FloorDiv: return divide(at(0), at(1), facts);
+    case Dim::Kind::Mod: return remainder(at(0), at(1), facts);
     case Dim::Kind::Min:
     case Dim::Kind::Max: {
       std::vector<Dim> operands;
       for (const Dim& each : dim.operands()) operands.push_back(operand(each));
       return choose(dim.kind(), std::move(operands), facts);
     }
-    case Dim::Kind::Select:
-      return decide(dim.comparison(), at(0), at(1), at(2), at(3), facts);
-    case Dim::Kind::Broadcast:
-      return join(at(0), at(1), facts);
+    case Dim::Kind::Select: return decide(dim.comparison(), at(0), at(1), at(2), at(3), facts);
+    case Dim::Kind::Broadcast: return join(at(0), at(1), facts);
   }
   internal_error("a dim is of one of the kinds");
 }
@@ -96,13 +91,10 @@ class Evaluation {
   std::int64_t value(const Dim& dim) {
     const auto at = [&](std::size_t i) { return value(dim.operands()[i]); };
     switch (dim.kind()) {
-      case Dim::Kind::Constant:
-        return dim.constant_part();
+      case Dim::Kind::Constant: return dim.constant_part();
       case Dim::Kind::Symbol:
-      case Dim::Kind::Value:
-        return lookup_(dim.leaf());
-      case Dim::Kind::Sum:
-        return sum(dim);
+      case Dim::Kind::Value: return lookup_(dim.leaf());
+      case Dim::Kind::Sum: return sum(dim);
       case Dim::Kind::FloorDiv: {
         const std::int64_t divisor = nonzero(at(1));
         return floor_quotient(at(0), divisor);
@@ -140,14 +132,10 @@ class Evaluation {
 
   static bool holds(Comparison comparison, std::int64_t a, std::int64_t b) {
     switch (comparison) {
-      case Comparison::Equal:
-        return a == b;
-      case Comparison::NotEqual:
-        return a != b;
-      case Comparison::Less:
-        return a < b;
-      case Comparison::LessEqual:
-        return a <= b;
+      case Comparison::Equal: return a == b;
+      case Comparison::NotEqual: return a != b;
+      case Comparison::Less: return a < b;
+      case Comparison::LessEqual: return a <= b;
     }
     internal_error("a comparison is one of the enumerators");
   }

@@ -17,12 +17,12 @@ namespace anydim::ir {
 struct Dim::Node {
   Kind kind = Kind::Constant;
   Comparison comparison = Comparison::Equal;
-  std::uint32_t depth = 0;    // atoms nested in each other
-  std::uint32_t size = 1;     // nodes when written out as a tree
+  std::uint32_t depth = 0;  // atoms nested in each other
+  std::uint32_t size = 1;   // nodes when written out as a tree
   std::size_t hash = 0;
   std::int64_t constant = 0;  // Constant, and a Sum's constant part
   DimLeaf leaf;
-  std::vector<Term> terms;    // Sum: sorted, without zero coefficients
+  std::vector<Term> terms;  // Sum: sorted, without zero coefficients
   std::vector<Dim> operands;
 };
 

@@ -40,10 +40,8 @@ std::int64_t Polynomial::coefficient_of(const std::vector<Dim>& monomial) const 
 
 Polynomial to_polynomial(const Dim& dim) {
   switch (dim.kind()) {
-    case Dim::Kind::Constant:
-      return {{}, dim.constant_part()};
-    case Dim::Kind::Sum:
-      return {dim.terms(), dim.constant_part()};
+    case Dim::Kind::Constant: return {{}, dim.constant_part()};
+    case Dim::Kind::Sum: return {dim.terms(), dim.constant_part()};
     case Dim::Kind::Symbol:
     case Dim::Kind::Value:
     case Dim::Kind::FloorDiv:
@@ -51,8 +49,7 @@ Polynomial to_polynomial(const Dim& dim) {
     case Dim::Kind::Min:
     case Dim::Kind::Max:
     case Dim::Kind::Select:
-    case Dim::Kind::Broadcast:
-      break;
+    case Dim::Kind::Broadcast: break;
   }
   return {{{1, {dim}}}, 0};
 }
@@ -90,10 +87,8 @@ std::optional<std::vector<Dim>> remove_factors(const std::vector<Dim>& monomial,
   std::vector<Dim> rest;
   auto next = divisor.begin();
   for (const Dim& factor : monomial) {
-    if (next != divisor.end() && factor == *next)
-      ++next;
-    else
-      rest.push_back(factor);
+    if (next != divisor.end() && factor == *next) ++next;
+    else rest.push_back(factor);
   }
   if (next != divisor.end()) return std::nullopt;
   return rest;
@@ -162,10 +157,8 @@ std::optional<Linear> linear_in(const Polynomial& polynomial, const Dim& atom) {
       continue;
     }
     auto others = *remove_factors(term.factors, {atom});
-    if (others.empty())
-      linear.factor.constant = term.coefficient;
-    else
-      linear.factor.terms.push_back({term.coefficient, std::move(others)});
+    if (others.empty()) linear.factor.constant = term.coefficient;
+    else linear.factor.terms.push_back({term.coefficient, std::move(others)});
   }
   return linear;
 }

@@ -16,8 +16,7 @@ template <typename Number>
 Number parse_default(std::string_view text) {
   Number number{};
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  internal_check(parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size(),
-                 "a default in ir/ops.def reads as a number");
+  internal_check(parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size(), "a default in ir/ops.def reads as a number");
   return number;
 }
 
@@ -26,12 +25,9 @@ std::optional<Attribute> default_of(const AttributeInfo& attribute) {
   const std::string_view text = *attribute.default_text;
   using Kind = AttributeInfo::Kind;
   switch (attribute.kind) {
-    case Kind::Integer:
-      return parse_default<std::int64_t>(text);
-    case Kind::Real:
-      return parse_default<double>(text);
-    case Kind::String:
-      return std::string(text);
+    case Kind::Integer: return parse_default<std::int64_t>(text);
+    case Kind::Real: return parse_default<double>(text);
+    case Kind::String: return std::string(text);
     case Kind::DType: {
       const auto dtype = dtype_named(text);
       internal_check(dtype.has_value(), "a default in ir/ops.def names a dtype");
@@ -39,8 +35,7 @@ std::optional<Attribute> default_of(const AttributeInfo& attribute) {
     }
     case Kind::Integers:
     case Kind::Reals:
-    case Kind::Tensor:
-      break;
+    case Kind::Tensor: break;
   }
   internal_error("an attribute in ir/ops.def has a default of a kind that takes none");
 }
@@ -73,8 +68,8 @@ const T& attribute_of(const Binding& binding, std::string_view name) {
   }
   const T* value = std::get_if<T>(&found->second);
   if (value == nullptr) {
-    internal_error(fmt::format("{} '{}' has attribute '{}' of the kind that ir/ops.def gives it", info(binding.op).text,
-                               binding.source, name));
+    internal_error(
+        fmt::format("{} '{}' has attribute '{}' of the kind that ir/ops.def gives it", info(binding.op).text, binding.source, name));
   }
   return *value;
 }
@@ -110,20 +105,14 @@ const TensorType& Function::tensor_type(ValueId id) const {
   return values[id].type.tensor;
 }
 
-std::int64_t integer_attribute(const Binding& binding, std::string_view name) {
-  return attribute_of<std::int64_t>(binding, name);
-}
+std::int64_t integer_attribute(const Binding& binding, std::string_view name) { return attribute_of<std::int64_t>(binding, name); }
 double real_attribute(const Binding& binding, std::string_view name) { return attribute_of<double>(binding, name); }
-const std::string& string_attribute(const Binding& binding, std::string_view name) {
-  return attribute_of<std::string>(binding, name);
-}
+const std::string& string_attribute(const Binding& binding, std::string_view name) { return attribute_of<std::string>(binding, name); }
 const std::vector<std::int64_t>& integers_attribute(const Binding& binding, std::string_view name) {
   return attribute_of<std::vector<std::int64_t>>(binding, name);
 }
 DType dtype_attribute(const Binding& binding, std::string_view name) { return attribute_of<DType>(binding, name); }
-const Tensor& tensor_attribute(const Binding& binding, std::string_view name) {
-  return attribute_of<Tensor>(binding, name);
-}
+const Tensor& tensor_attribute(const Binding& binding, std::string_view name) { return attribute_of<Tensor>(binding, name); }
 bool has_attribute(const Binding& binding, std::string_view name) { return binding.attributes.contains(name); }
 
 std::string describe(const Function& function, const Binding& binding) {

@@ -88,9 +88,7 @@ const OpInfo& info(Op op) {
   return table[static_cast<std::size_t>(op)];
 }
 
-std::span<const AttributeInfo> attributes_of(Op op) {
-  return index().attributes[static_cast<std::size_t>(info(op).op)];
-}
+std::span<const AttributeInfo> attributes_of(Op op) { return index().attributes[static_cast<std::size_t>(info(op).op)]; }
 
 std::span<const OpInfo> all_ops() { return table; }
 

@@ -18,27 +18,27 @@ enum class Op : std::uint16_t {
 namespace traits {
 enum Trait : unsigned {
   none = 0,
-  elementwise = 1u << 0,   // each result element depends on the operands' elements at the (broadcast) same index
+  elementwise = 1u << 0,  // each result element depends on the operands' elements at the (broadcast) same index
   commutative = 1u << 1,
-  compares = 1u << 2,      // elementwise with bool results
-  logical = 1u << 3,       // elementwise on bool
-  moves = 1u << 4,         // result elements are operand elements (or a fill value) at computed indices
-  reduces = 1u << 5,       // reduces over axes
-  composite = 1u << 6,     // has an expansion into primitive ops (ir/expand.h)
-  dynamic = 1u << 7,       // "dyn." twin: shape-deciding operands are tensors
-  control = 1u << 8,       // holds blocks or calls
-  literal = 1u << 9,       // no tensor operands; result known from attributes or dims
+  compares = 1u << 2,   // elementwise with bool results
+  logical = 1u << 3,    // elementwise on bool
+  moves = 1u << 4,      // result elements are operand elements (or a fill value) at computed indices
+  reduces = 1u << 5,    // reduces over axes
+  composite = 1u << 6,  // has an expansion into primitive ops (ir/expand.h)
+  dynamic = 1u << 7,    // "dyn." twin: shape-deciding operands are tensors
+  control = 1u << 8,    // holds blocks or calls
+  literal = 1u << 9,    // no tensor operands; result known from attributes or dims
 };
 }  // namespace traits
 
 struct OpInfo {
   Op op;
-  std::string_view text;         // name in the text form; dynamic twins start with "dyn."
+  std::string_view text;  // name in the text form; dynamic twins start with "dyn."
   int minimum_operands;
-  int maximum_operands;          // -1: any number
-  int results;                   // -1: given by the binding
+  int maximum_operands;  // -1: any number
+  int results;           // -1: given by the binding
   unsigned traits;
-  std::string_view attributes;   // "axis:int=-1 epsilon:real" : name, kind (int real string ints reals dtype tensor), default if optional
+  std::string_view attributes;  // "axis:int=-1 epsilon:real" : name, kind (int real string ints reals dtype tensor), default if optional
   bool has(traits::Trait trait) const { return (traits & trait) != 0; }
 };
 
@@ -47,8 +47,8 @@ struct AttributeInfo {
   enum class Kind : std::uint8_t { Integer, Real, String, Integers, Reals, DType, Tensor };
   std::string_view name;
   Kind kind = Kind::Integer;
-  bool optional = false;                           // may be absent (`?`, or has a default)
-  std::optional<std::string_view> default_text;    // as written after `=`
+  bool optional = false;                         // may be absent (`?`, or has a default)
+  std::optional<std::string_view> default_text;  // as written after `=`
 };
 
 const OpInfo& info(Op op);

@@ -25,10 +25,10 @@ struct Interval {
 struct SymbolInfo {
   std::int64_t low = 0;
   std::int64_t high = default_symbol_maximum;
-  std::int64_t multiple = 1;       // the symbol is a multiple of this
-  std::optional<Dim> below;        // the symbol is < this dim (loop variables: below = extent)
-  std::string reason;              // why the range is narrower than declared, naming the source node; empty: as declared
-  bool opaque = false;             // opened by a `?`: printed as `?` where its scope ends
+  std::int64_t multiple = 1;  // the symbol is a multiple of this
+  std::optional<Dim> below;   // the symbol is < this dim (loop variables: below = extent)
+  std::string reason;         // why the range is narrower than declared, naming the source node; empty: as declared
+  bool opaque = false;        // opened by a `?`: printed as `?` where its scope ends
 };
 
 // Symbols of one function, in order of declaration.

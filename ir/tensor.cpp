@@ -51,29 +51,19 @@ Integer saturate(double value) {
 template <typename Use>
 auto with_storage(DType dtype, Use&& use) {
   switch (dtype) {
-    case DType::F64:
-      return use(double{});
-    case DType::F32:
-      return use(float{});
+    case DType::F64: return use(double{});
+    case DType::F32: return use(float{});
     case DType::F16:
     case DType::BF16:
-    case DType::U16:
-      return use(std::uint16_t{});
-    case DType::I64:
-      return use(std::int64_t{});
-    case DType::I32:
-      return use(std::int32_t{});
-    case DType::I16:
-      return use(std::int16_t{});
-    case DType::I8:
-      return use(std::int8_t{});
-    case DType::U64:
-      return use(std::uint64_t{});
-    case DType::U32:
-      return use(std::uint32_t{});
+    case DType::U16: return use(std::uint16_t{});
+    case DType::I64: return use(std::int64_t{});
+    case DType::I32: return use(std::int32_t{});
+    case DType::I16: return use(std::int16_t{});
+    case DType::I8: return use(std::int8_t{});
+    case DType::U64: return use(std::uint64_t{});
+    case DType::U32: return use(std::uint32_t{});
     case DType::U8:
-    case DType::Bool:
-      return use(std::uint8_t{});
+    case DType::Bool: return use(std::uint8_t{});
   }
   internal_error("a dtype is one of the enumerators");
 }
@@ -88,11 +78,10 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims) : dtype_(dtype), dim
   owner_ = std::move(memory);
 }
 
-Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims, std::span<const std::byte> bytes,
-               std::shared_ptr<const void> owner, TensorOrigin origin)
+Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+               TensorOrigin origin)
     : dtype_(dtype), dims_(std::move(dims)), bytes_(bytes), owner_(std::move(owner)), origin_(std::move(origin)) {
-  internal_check(static_cast<std::int64_t>(bytes.size()) == byte_count(dtype_, dims_),
-                 "shared bytes have the tensor's exact size");
+  internal_check(static_cast<std::int64_t>(bytes.size()) == byte_count(dtype_, dims_), "shared bytes have the tensor's exact size");
 }
 
 std::span<std::byte> Tensor::mutable_bytes() {
@@ -101,8 +90,7 @@ std::span<std::byte> Tensor::mutable_bytes() {
 }
 
 double Tensor::real_at(std::int64_t index) const {
-  internal_check(index >= 0 && static_cast<std::size_t>(index) < bytes_.size() / size_of(dtype_),
-                 "an index is inside its tensor");
+  internal_check(index >= 0 && static_cast<std::size_t>(index) < bytes_.size() / size_of(dtype_), "an index is inside its tensor");
   const auto i = static_cast<std::size_t>(index);
   if (dtype_ == DType::F16) return half_to_float(as<std::uint16_t>()[i]);
   if (dtype_ == DType::BF16) return bfloat16_to_float(as<std::uint16_t>()[i]);
@@ -112,10 +100,8 @@ double Tensor::real_at(std::int64_t index) const {
 
 std::int64_t Tensor::integer_at(std::int64_t index) const {
   if (is_float(dtype_) || dtype_ == DType::Bool) return saturate<std::int64_t>(real_at(index));
-  internal_check(index >= 0 && static_cast<std::size_t>(index) < bytes_.size() / size_of(dtype_),
-                 "an index is inside its tensor");
-  return with_storage(
-      dtype_, [&]<typename T>(T) { return static_cast<std::int64_t>(as<T>()[static_cast<std::size_t>(index)]); });
+  internal_check(index >= 0 && static_cast<std::size_t>(index) < bytes_.size() / size_of(dtype_), "an index is inside its tensor");
+  return with_storage(dtype_, [&]<typename T>(T) { return static_cast<std::int64_t>(as<T>()[static_cast<std::size_t>(index)]); });
 }
 
 void Tensor::set_real(std::int64_t index, double value) {
@@ -174,7 +160,7 @@ std::uint16_t float_to_half(float value) {
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   constexpr std::uint32_t infinity = 0x7f800000u;
-  constexpr std::uint32_t overflow = 0x477ff000u;  // 65520: half way past the largest half, which ties to infinity
+  constexpr std::uint32_t overflow = 0x477ff000u;         // 65520: half way past the largest half, which ties to infinity
   constexpr std::uint32_t smallest_normal = 0x38800000u;  // 2^-14
   constexpr std::uint32_t underflow = 0x33000000u;        // 2^-25: half the smallest subnormal, which ties to zero
   std::uint32_t result = 0;

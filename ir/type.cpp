@@ -21,32 +21,19 @@ struct DTypeInfo {
 
 constexpr DTypeInfo info_of(DType dtype) {
   switch (dtype) {
-    case DType::F64:
-      return {"f64", 8, true, false, true};
-    case DType::F32:
-      return {"f32", 4, true, false, true};
-    case DType::F16:
-      return {"f16", 2, true, false, true};
-    case DType::BF16:
-      return {"bf16", 2, true, false, true};
-    case DType::I64:
-      return {"i64", 8, false, true, true};
-    case DType::I32:
-      return {"i32", 4, false, true, true};
-    case DType::I16:
-      return {"i16", 2, false, true, true};
-    case DType::I8:
-      return {"i8", 1, false, true, true};
-    case DType::U64:
-      return {"u64", 8, false, true, false};
-    case DType::U32:
-      return {"u32", 4, false, true, false};
-    case DType::U16:
-      return {"u16", 2, false, true, false};
-    case DType::U8:
-      return {"u8", 1, false, true, false};
-    case DType::Bool:
-      return {"bool", 1, false, false, false};
+    case DType::F64: return {"f64", 8, true, false, true};
+    case DType::F32: return {"f32", 4, true, false, true};
+    case DType::F16: return {"f16", 2, true, false, true};
+    case DType::BF16: return {"bf16", 2, true, false, true};
+    case DType::I64: return {"i64", 8, false, true, true};
+    case DType::I32: return {"i32", 4, false, true, true};
+    case DType::I16: return {"i16", 2, false, true, true};
+    case DType::I8: return {"i8", 1, false, true, true};
+    case DType::U64: return {"u64", 8, false, true, false};
+    case DType::U32: return {"u32", 4, false, true, false};
+    case DType::U16: return {"u16", 2, false, true, false};
+    case DType::U8: return {"u8", 1, false, true, false};
+    case DType::Bool: return {"bool", 1, false, false, false};
   }
   internal_error("a dtype is one of the enumerators");
 }
@@ -74,8 +61,7 @@ std::int64_t element_count(const std::vector<std::int64_t>& dims) {
   std::int64_t count = 1;
   for (const std::int64_t dim : dims) {
     if (__builtin_mul_overflow(count, dim, &count)) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("shape ({}) has more elements than 64 bits can count", fmt::join(dims, ", ")));
+      throw Error(ErrorKind::Inputs, fmt::format("shape ({}) has more elements than 64 bits can count", fmt::join(dims, ", ")));
     }
   }
   return count;
@@ -84,8 +70,8 @@ std::int64_t element_count(const std::vector<std::int64_t>& dims) {
 std::int64_t byte_count(DType dtype, const std::vector<std::int64_t>& dims) {
   std::int64_t bytes = element_count(dims);
   if (__builtin_mul_overflow(bytes, static_cast<std::int64_t>(size_of(dtype)), &bytes)) {
-    throw Error(ErrorKind::Inputs, fmt::format("a {} tensor of shape ({}) has more bytes than 64 bits can count",
-                                               name_of(dtype), fmt::join(dims, ", ")));
+    throw Error(ErrorKind::Inputs,
+                fmt::format("a {} tensor of shape ({}) has more bytes than 64 bits can count", name_of(dtype), fmt::join(dims, ", ")));
   }
   return bytes;
 }

@@ -66,14 +66,10 @@ std::optional<std::int64_t> evaluate(const Tree& tree, const Assignment& assignm
   const std::int64_t b = *second;
   switch (tree.kind) {
     case Tree::Kind::Constant:
-    case Tree::Kind::Symbol:
-      return std::nullopt;
-    case Tree::Kind::Add:
-      return a + b;
-    case Tree::Kind::Subtract:
-      return a - b;
-    case Tree::Kind::Multiply:
-      return a * b;
+    case Tree::Kind::Symbol: return std::nullopt;
+    case Tree::Kind::Add: return a + b;
+    case Tree::Kind::Subtract: return a - b;
+    case Tree::Kind::Multiply: return a * b;
     case Tree::Kind::FloorDiv:
       if (b == 0) return std::nullopt;
       return floor_quotient(a, b);
@@ -83,10 +79,8 @@ std::optional<std::int64_t> evaluate(const Tree& tree, const Assignment& assignm
     case Tree::Kind::Mod:
       if (b == 0) return std::nullopt;
       return a - b * floor_quotient(a, b);
-    case Tree::Kind::Min:
-      return std::min(a, b);
-    case Tree::Kind::Max:
-      return std::max(a, b);
+    case Tree::Kind::Min: return std::min(a, b);
+    case Tree::Kind::Max: return std::max(a, b);
     case Tree::Kind::Select: {
       const bool holds = tree.comparison == Comparison::Equal      ? a == b
                          : tree.comparison == Comparison::NotEqual ? a != b
@@ -104,30 +98,18 @@ std::optional<std::int64_t> evaluate(const Tree& tree, const Assignment& assignm
 Dim build(const Tree& tree) {
   const auto child = [&](std::size_t i) { return build(tree.children[i]); };
   switch (tree.kind) {
-    case Tree::Kind::Constant:
-      return tree.constant;
-    case Tree::Kind::Symbol:
-      return Dim::symbol(tree.symbol);
-    case Tree::Kind::Add:
-      return child(0) + child(1);
-    case Tree::Kind::Subtract:
-      return child(0) - child(1);
-    case Tree::Kind::Multiply:
-      return child(0) * child(1);
-    case Tree::Kind::FloorDiv:
-      return floor_div(child(0), child(1));
-    case Tree::Kind::CeilDiv:
-      return ceil_div(child(0), child(1));
-    case Tree::Kind::Mod:
-      return mod(child(0), child(1));
-    case Tree::Kind::Min:
-      return min(child(0), child(1));
-    case Tree::Kind::Max:
-      return max(child(0), child(1));
-    case Tree::Kind::Select:
-      return select(tree.comparison, child(0), child(1), child(2), child(3));
-    case Tree::Kind::Broadcast:
-      return broadcast(child(0), child(1));
+    case Tree::Kind::Constant: return tree.constant;
+    case Tree::Kind::Symbol: return Dim::symbol(tree.symbol);
+    case Tree::Kind::Add: return child(0) + child(1);
+    case Tree::Kind::Subtract: return child(0) - child(1);
+    case Tree::Kind::Multiply: return child(0) * child(1);
+    case Tree::Kind::FloorDiv: return floor_div(child(0), child(1));
+    case Tree::Kind::CeilDiv: return ceil_div(child(0), child(1));
+    case Tree::Kind::Mod: return mod(child(0), child(1));
+    case Tree::Kind::Min: return min(child(0), child(1));
+    case Tree::Kind::Max: return max(child(0), child(1));
+    case Tree::Kind::Select: return select(tree.comparison, child(0), child(1), child(2), child(3));
+    case Tree::Kind::Broadcast: return broadcast(child(0), child(1));
   }
   return 0;
 }

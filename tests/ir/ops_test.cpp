@@ -99,11 +99,9 @@ std::string message_of(const auto& action) {
 
 TEST(Attributes, AbsentOrOfAnotherKindIsInternal) {
   Binding reshape{.op = Op::reshape, .source = "/view"};
-  EXPECT_NE(message_of([&] { integers_attribute(reshape, "shape"); }).find("reshape '/view' has attribute 'shape'"),
-            std::string::npos);
+  EXPECT_NE(message_of([&] { integers_attribute(reshape, "shape"); }).find("reshape '/view' has attribute 'shape'"), std::string::npos);
   reshape.attributes["shape"] = std::int64_t{3};
-  EXPECT_NE(message_of([&] { integers_attribute(reshape, "shape"); }).find("of the kind that ir/ops.def gives it"),
-            std::string::npos);
+  EXPECT_NE(message_of([&] { integers_attribute(reshape, "shape"); }).find("of the kind that ir/ops.def gives it"), std::string::npos);
 }
 
 TEST(Function, ValueNamesStayUnique) {
@@ -120,8 +118,7 @@ TEST(Function, ValueNamesStayUnique) {
 TEST(Function, DescribesABinding) {
   Function function;
   const ValueId y = function.add_value("y");
-  EXPECT_EQ(describe(function, Binding{.op = Op::add, .results = {y}, .source = "/bert/Add_1"}),
-            "add '/bert/Add_1' (%y)");
+  EXPECT_EQ(describe(function, Binding{.op = Op::add, .results = {y}, .source = "/bert/Add_1"}), "add '/bert/Add_1' (%y)");
   EXPECT_EQ(describe(function, Binding{.op = Op::bind}), "bind");
 }
 
@@ -129,8 +126,7 @@ TEST(Function, TensorTypeOfSomethingElseIsInternal) {
   Function function;
   function.name = "main";
   const ValueId y = function.add_value("y");
-  EXPECT_NE(message_of([&] { function.tensor_type(y); }).find("value %y of function @main is a tensor"),
-            std::string::npos);
+  EXPECT_NE(message_of([&] { function.tensor_type(y); }).find("value %y of function @main is a tensor"), std::string::npos);
 }
 
 }  // namespace

@@ -163,8 +163,7 @@ TEST(Shape, SizesAreChecked) {
   EXPECT_EQ(element_count({std::int64_t{1} << 40, std::int64_t{1} << 40, 0}), 0);
   EXPECT_EQ(byte_count(DType::F32, {2, 3}), 24);
   EXPECT_EQ(shape_error(DType::F32, {2, -3}), "shape (2, -3) has a negative dim");
-  EXPECT_EQ(shape_error(DType::Bool, {4294967296, 4294967296}),
-            "shape (4294967296, 4294967296) has more elements than 64 bits can count");
+  EXPECT_EQ(shape_error(DType::Bool, {4294967296, 4294967296}), "shape (4294967296, 4294967296) has more elements than 64 bits can count");
   EXPECT_EQ(shape_error(DType::F64, {4611686018427387904}),
             "a f64 tensor of shape (4611686018427387904) has more bytes than 64 bits can count");
 }
