@@ -81,7 +81,7 @@ TEST_P(OpOnVirtualMachine, AgreesWithItsFile) {
   if (setting != nullptr && std::string_view(setting) == "1") {
     std::ofstream(deviations_file) << others << got;
   } else {
-    EXPECT_EQ(expected, got);
+    EXPECT_EQ(expected, got) << "where this is progress, ANYDIM_UPDATE_TESTS=1 rewrites " << deviations_file;
   }
 }
 
