@@ -216,8 +216,10 @@ void Context::report(const ir::Program::Launch& launch, const ir::KernelError& e
     return extents_[static_cast<std::size_t>(found - symbols.begin())];
   });
   if (extent < 0) throw Error(ErrorKind::Inputs, fmt::format("{}: the divisor is 0", kernel.checks[index_of(error.check)]));
-  throw Error(ErrorKind::Inputs,
-              fmt::format("{}: {} is outside [{}, {})", kernel.checks[index_of(error.check)], error.value, -extent, extent));
+  const std::string& what = kernel.checks[index_of(error.check)];
+  // Extent -1 marks a divisor of integers.
+  if (extent < 0) throw Error(ErrorKind::Inputs, fmt::format("{}: expected anything but 0, got 0", what));
+  throw Error(ErrorKind::Inputs, fmt::format("{}: expected from {} to {}, got {}", what, -extent, extent - 1, error.value));
 }
 
 // ---- Fetches and outputs ----

@@ -21,9 +21,9 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit
 
 std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
-std::byte* map_pages(std::size_t bytes) {
+std::byte* map_pages(std::size_t bytes, std::size_t wanted) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes was refused", bytes));
+  if (memory == MAP_FAILED) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes was refused", wanted));
   return static_cast<std::byte*>(memory);
 }
 
@@ -33,10 +33,10 @@ MemoryBlock::MemoryBlock(std::size_t bytes) {
   if (bytes > SIZE_MAX / 4) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes", bytes));
   bytes_ = round_up(std::max<std::size_t>(bytes, 1), page_bytes());
   if (bytes_ < huge_page) {
-    data_ = map_pages(bytes_);
+    data_ = map_pages(bytes_, bytes);
     return;
   }
-  std::byte* mapped = map_pages(bytes_ + huge_page);
+  std::byte* mapped = map_pages(bytes_ + huge_page, bytes);
   const std::size_t before = round_up(reinterpret_cast<std::uintptr_t>(mapped), huge_page) - reinterpret_cast<std::uintptr_t>(mapped);
   data_ = mapped + before;
   if (before > 0) munmap(mapped, before);

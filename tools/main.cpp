@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -25,6 +26,17 @@ int fail(ErrorKind kind, std::string message, bool json) {
     fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   return code;
+}
+
+// The first word where it is neither an option nor a command: CLI11 only says that a command is missing.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == argv[1]) return {};
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", command->get_name());
+  }
+  return fmt::format("there is no command '{}'; there are {}", argv[1], known);
 }
 
 std::string one_sentence(std::string message) {
@@ -50,7 +62,8 @@ int run(int argc, char** argv, const ProcessClock& clock) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
-    return fail(ErrorKind::CommandLine, one_sentence(error.what()), json);
+    const std::string unknown = unknown_command(app, argc, argv);
+    return fail(ErrorKind::CommandLine, unknown.empty() ? one_sentence(error.what()) : unknown, json);
   }
   try {
     action();
@@ -70,5 +83,6 @@ int run(int argc, char** argv, const ProcessClock& clock) {
 
 int main(int argc, char** argv) {
   const anydim::tools::ProcessClock clock;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
   return anydim::tools::run(argc, argv, clock);
 }

@@ -40,9 +40,10 @@ struct TemporaryFiles {
   }
 };
 
-void write_file(const std::filesystem::path& path, const ir::Tensor& tensor) {
+// `meant` is the name that the file will have, for messages.
+void write_file(const std::filesystem::path& path, const std::filesystem::path& meant, const ir::Tensor& tensor) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) throw cannot_write(path, errno);
+  if (file < 0) throw cannot_write(meant, errno);
   const std::string header = npy_header(tensor);
   bool written = write_all(file, std::as_bytes(std::span(header))) && write_all(file, tensor.bytes());
   int reason = written ? 0 : errno;
@@ -50,7 +51,7 @@ void write_file(const std::filesystem::path& path, const ir::Tensor& tensor) {
     written = false;
     reason = errno;
   }
-  if (!written) throw cannot_write(path, reason);
+  if (!written) throw cannot_write(meant, reason);
 }
 
 }  // namespace
@@ -86,7 +87,7 @@ std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& fo
   for (std::size_t i = 0; i < names.size(); ++i) {
     paths.push_back(folder / output_file_name(names[i]));
     temporary.paths.push_back(folder / fmt::format(".{}.{}.partial", output_file_name(names[i]), getpid()));
-    write_file(temporary.paths.back(), tensors[i]);
+    write_file(temporary.paths.back(), paths.back(), tensors[i]);
   }
   for (std::size_t i = 0; i < paths.size(); ++i) {
     std::filesystem::rename(temporary.paths[i], paths[i], error);

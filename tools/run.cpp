@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -24,17 +25,19 @@ struct RunOptions {
 };
 
 NamedTensors read_inputs(const std::vector<std::string>& arguments) {
-  NamedTensors tensors;
+  std::map<std::string, std::filesystem::path> files;
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
       throw Error(ErrorKind::CommandLine, fmt::format("--input {} is not NAME=FILE.npy or NAME=FILE.pb", argument));
     }
     const std::string name = argument.substr(0, equals);
-    const std::filesystem::path file = argument.substr(equals + 1);
-    if (tensors.contains(name)) throw Error(ErrorKind::CommandLine, fmt::format("--input gives '{}' twice", name));
-    tensors.emplace(name, file.extension() == ".pb" ? load_onnx_tensor(file) : read_npy(file));
+    if (!files.emplace(name, argument.substr(equals + 1)).second) {
+      throw Error(ErrorKind::CommandLine, fmt::format("--input gives '{}' twice", name));
+    }
   }
+  NamedTensors tensors;
+  for (const auto& [name, file] : files) tensors.emplace(name, file.extension() == ".pb" ? load_onnx_tensor(file) : read_npy(file));
   return tensors;
 }
 
