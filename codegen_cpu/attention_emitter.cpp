@@ -23,12 +23,14 @@ using llvm::Value;
 class AttentionEmitter {
  public:
   AttentionEmitter(KernelBuilder& kernel, ir::AttentionForm form, const ir::Schedule& schedule)
-      : kernel_(kernel), form_(std::move(form)), schedule_(AttentionSchedule::from(schedule)), dtype_(compute_dtype(form_.score.steps.back().dtype)),
-        element_(kernel.value_type(dtype_)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))), panel_(panel_columns(dtype_)) {
+      : kernel_(kernel), form_(std::move(form)), schedule_(AttentionSchedule::from(schedule)),
+        dtype_(compute_dtype(form_.score.steps.back().dtype)), element_(kernel.value_type(dtype_)),
+        lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))), panel_(panel_columns(dtype_)) {
     internal_check(ir::is_float(dtype_), "scores of attention are floats");
     const std::int64_t group = std::max(schedule_.columns, panel_);
-    internal_check(schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_keys % group == 0,
-                   "an attention schedule's columns are whole vectors that fill panels or are filled by them");
+    internal_check(
+        schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_keys % group == 0,
+        "an attention schedule's columns are whole vectors that fill panels or are filled by them");
     form_.q = with_dtype(form_.q, dtype_);
     form_.k = with_dtype(form_.k, dtype_);
     form_.v = with_dtype(form_.v, dtype_);
@@ -79,8 +81,17 @@ class AttentionEmitter {
   }
 
   void plan_multiply() {
-    MicroKernel micro{.element = element_, .fused_multiply_add = kernel_.target().fused_multiply_add(), .lanes = lanes_, .rows = 0, .vectors = 0, .panel = panel_,
-                      .tile_stride = schedule_.block_keys, .left_stride = {}, .panel_stride = {}, .right_stride = panel_, .depth = form_.depth.extent.constant()};
+    MicroKernel micro{.element = element_,
+                      .fused_multiply_add = kernel_.target().fused_multiply_add(),
+                      .lanes = lanes_,
+                      .rows = 0,
+                      .vectors = 0,
+                      .panel = panel_,
+                      .tile_stride = schedule_.block_keys,
+                      .left_stride = {},
+                      .panel_stride = {},
+                      .right_stride = panel_,
+                      .depth = form_.depth.extent.constant()};
     if (query_) micro.left_stride = query_->row_stride.constant();
     else micro.left_stride = rounded(form_.depth.extent).constant();
     if (micro.depth) micro.panel_stride = *micro.depth * panel_;
@@ -111,11 +122,19 @@ class AttentionEmitter {
     first_row_ = share.first;
     task_rows_ = share.count;
     if (!query_) {
-      emit_pack_rows(kernel_, task, {.program = form_.q, .dtype = dtype_, .row = form_.row.symbol, .inner = form_.depth, .first_row = first_row_, .rows = task_rows_,
-                                     .to = query_panel_, .row_stride = rounded(form_.depth.extent)});
+      emit_pack_rows(kernel_, task,
+                     {.program = form_.q,
+                      .dtype = dtype_,
+                      .row = form_.row.symbol,
+                      .inner = form_.depth,
+                      .first_row = first_row_,
+                      .rows = task_rows_,
+                      .to = query_panel_,
+                      .row_stride = rounded(form_.depth.extent)});
     }
     start_rows(task);
-    kernel_.for_range(task, kernel_.constant(0), key_count_, schedule_.block_keys, [&](Scope& block, Value* first_key) { emit_key_block(block, first_key); });
+    kernel_.for_range(task, kernel_.constant(0), key_count_, schedule_.block_keys,
+                      [&](Scope& block, Value* first_key) { emit_key_block(block, first_key); });
     finish_rows(task);
   }
 
@@ -135,17 +154,34 @@ class AttentionEmitter {
   void emit_key_block(Scope& block, Value* first_key) {
     auto& builder = kernel_.at(block);
     first_key_ = first_key;
-    block_keys_ = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, builder.CreateSub(key_count_, first_key), kernel_.constant(schedule_.block_keys));
+    block_keys_ = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, builder.CreateSub(key_count_, first_key),
+                                                kernel_.constant(schedule_.block_keys));
     Value* zero = kernel_.constant(0);
-    emit_pack_panels(kernel_, block, {.program = form_.k, .dtype = dtype_, .column = form_.key, .depth = form_.depth, .first_column = first_key, .first_depth = zero,
-                                      .columns = block_keys_, .depths = depth_, .to = key_panel_,
-                                      .transposed = lies_transposed(kernel_.region(), form_.k, form_.key, form_.depth, kernel_.symbols())});
+    emit_pack_panels(kernel_, block,
+                     {.program = form_.k,
+                      .dtype = dtype_,
+                      .column = form_.key,
+                      .depth = form_.depth,
+                      .first_column = first_key,
+                      .first_depth = zero,
+                      .columns = block_keys_,
+                      .depths = depth_,
+                      .to = key_panel_,
+                      .transposed = lies_transposed(kernel_.region(), form_.k, form_.key, form_.depth, kernel_.symbols())});
     if (!values_) {
       kernel_.guarded(block, kernel_.at(block).CreateICmpNE(width_stride_, zero), [&](Scope& scope) {
         Value* width = emit_index(kernel_, scope, form_.width.extent);
-        emit_pack_panels(kernel_, scope, {.program = form_.v, .dtype = dtype_, .column = form_.width, .depth = form_.key, .first_column = zero, .first_depth = first_key,
-                                          .columns = width, .depths = block_keys_, .to = value_panel_,
-                                          .transposed = lies_transposed(kernel_.region(), form_.v, form_.width, form_.key, kernel_.symbols())});
+        emit_pack_panels(kernel_, scope,
+                         {.program = form_.v,
+                          .dtype = dtype_,
+                          .column = form_.width,
+                          .depth = form_.key,
+                          .first_column = zero,
+                          .first_depth = first_key,
+                          .columns = width,
+                          .depths = block_keys_,
+                          .to = value_panel_,
+                          .transposed = lies_transposed(kernel_.region(), form_.v, form_.width, form_.key, kernel_.symbols())});
       });
     }
     ProgramEmitter score(kernel_, form_.score, block);
@@ -164,7 +200,8 @@ class AttentionEmitter {
     kernel_.for_range(scope, kernel_.constant(0), wide, schedule_.columns,
                       [&](Scope& group, Value* column) { body(group, kernel_.constant(0), column, kernel_.constant(schedule_.columns)); });
     if (!narrow) return;
-    kernel_.for_range(scope, wide, padded, panel_, [&](Scope& group, Value* column) { body(group, kernel_.constant(1), column, kernel_.constant(panel_)); });
+    kernel_.for_range(scope, wide, padded, panel_,
+                      [&](Scope& group, Value* column) { body(group, kernel_.constant(1), column, kernel_.constant(panel_)); });
   }
 
   // Element `column` of panels with `depth` rows each.
@@ -179,7 +216,8 @@ class AttentionEmitter {
     Value *left = nullptr, *left_stride = nullptr;
     if (query_) {
       rows.define(form_.row.symbol, builder.CreateAdd(first_row_, share.first));
-      left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), dtype_, query_->offset + Dim::symbol(form_.row.symbol) * query_->row_stride);
+      left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), dtype_,
+                          query_->offset + Dim::symbol(form_.row.symbol) * query_->row_stride);
       left_stride = emit_index(kernel_, rows, query_->row_stride);
     } else {
       left_stride = emit_index(kernel_, kernel_.root(), rounded(form_.depth.extent));
@@ -191,7 +229,8 @@ class AttentionEmitter {
       auto& inner = kernel_.at(group);
       Value* right = panel_pointer(key_panel_, column, depth_);
       Value* panel_stride = inner.CreateMul(depth_, kernel_.constant(panel_));
-      inner.CreateCall(multiply_keys_, {variant, share.count, left, left_stride, right, panel_stride, kernel_.constant(panel_), depth_, kernel_.element_pointer(scores_, dtype_, column)});
+      inner.CreateCall(multiply_keys_, {variant, share.count, left, left_stride, right, panel_stride, kernel_.constant(panel_), depth_,
+                                        kernel_.element_pointer(scores_, dtype_, column)});
     });
   }
 
@@ -202,22 +241,25 @@ class AttentionEmitter {
       Value* maximum = load_scalar(maxima_, builder.CreateAdd(share.first, r));
       store_vector(row_maxima_, builder.CreateMul(r, kernel_.constant(lanes_)), kernel_.splat(maximum, static_cast<unsigned>(lanes_)));
     });
-    for_vectors(kernel_, rows, {.symbol = form_.key.symbol, .first = first_key_, .count = block_keys_, .width = lanes_}, [&](Scope& vectors, Value* j) {
-      kernel_.loop(vectors, kernel_.constant(0), share.count, 1, [&](Scope& point, Value* r) {
-        auto& builder = kernel_.at(point);
-        point.define(form_.row.symbol, builder.CreateAdd(builder.CreateAdd(first_row_, share.first), r));
-        Value* place = builder.CreateAdd(builder.CreateMul(r, kernel_.constant(schedule_.block_keys)), j);
-        score.set_accumulated(0, load_vector(scores_, place), point);
-        Value* value = score.value(point, static_cast<std::int32_t>(form_.score.steps.size()) - 1);
-        auto& b = kernel_.at(point);
-        value = kernel_.splat(value, static_cast<unsigned>(lanes_));
-        // Keys that don't exist weigh nothing.
-        if (Value* mask = point.lanes().mask) value = b.CreateSelect(mask, value, kernel_.splat(llvm::ConstantFP::getInfinity(element_, true), static_cast<unsigned>(lanes_)));
-        store_vector(scores_, place, value);
-        Value* maxima = b.CreateMul(r, kernel_.constant(lanes_));
-        store_vector(row_maxima_, maxima, larger(load_vector(row_maxima_, maxima), value));
-      });
-    });
+    for_vectors(kernel_, rows, {.symbol = form_.key.symbol, .first = first_key_, .count = block_keys_, .width = lanes_},
+                [&](Scope& vectors, Value* j) {
+                  kernel_.loop(vectors, kernel_.constant(0), share.count, 1, [&](Scope& point, Value* r) {
+                    auto& builder = kernel_.at(point);
+                    point.define(form_.row.symbol, builder.CreateAdd(builder.CreateAdd(first_row_, share.first), r));
+                    Value* place = builder.CreateAdd(builder.CreateMul(r, kernel_.constant(schedule_.block_keys)), j);
+                    score.set_accumulated(0, load_vector(scores_, place), point);
+                    Value* value = score.value(point, static_cast<std::int32_t>(form_.score.steps.size()) - 1);
+                    auto& b = kernel_.at(point);
+                    value = kernel_.splat(value, static_cast<unsigned>(lanes_));
+                    // Keys that don't exist weigh nothing.
+                    if (Value* mask = point.lanes().mask)
+                      value = b.CreateSelect(mask, value,
+                                             kernel_.splat(llvm::ConstantFP::getInfinity(element_, true), static_cast<unsigned>(lanes_)));
+                    store_vector(scores_, place, value);
+                    Value* maxima = b.CreateMul(r, kernel_.constant(lanes_));
+                    store_vector(row_maxima_, maxima, larger(load_vector(row_maxima_, maxima), value));
+                  });
+                });
   }
 
   // Weights exp(score - maximum), the running sum, and the factor by which earlier blocks shrink.
@@ -227,7 +269,8 @@ class AttentionEmitter {
       auto& builder = kernel_.at(row);
       Value* position = builder.CreateAdd(share.first, r);
       Value* before = load_scalar(maxima_, position);
-      Value* maximum = reduce(load_vector(row_maxima_, builder.CreateMul(r, kernel_.constant(lanes_))), [&](Value* a, Value* b) { return larger(a, b); });
+      Value* maximum = reduce(load_vector(row_maxima_, builder.CreateMul(r, kernel_.constant(lanes_))),
+                              [&](Value* a, Value* b) { return larger(a, b); });
       // While every score is -infinity nothing may be subtracted from it: the weights are exp(-infinity) = 0.
       Value* none = builder.CreateFCmpOEQ(maximum, llvm::ConstantFP::getInfinity(element_, true));
       Value* base = builder.CreateSelect(none, llvm::ConstantFP::get(element_, 0), maximum);
@@ -269,7 +312,8 @@ class AttentionEmitter {
         panel_stride = builder.CreateMul(block_keys_, kernel_.constant(panel_));
         right_stride = kernel_.constant(panel_);
       }
-      kernel_.at(group).CreateCall(multiply_values_, {variant, share.count, scores_, kernel_.constant(schedule_.block_keys), right, panel_stride, right_stride, block_keys_, tile_});
+      kernel_.at(group).CreateCall(multiply_values_, {variant, share.count, scores_, kernel_.constant(schedule_.block_keys), right,
+                                                      panel_stride, right_stride, block_keys_, tile_});
       kernel_.loop(group, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
         auto& builder = kernel_.at(row);
         Value* scale = kernel_.splat(load_scalar(scales_, r), static_cast<unsigned>(lanes_));
@@ -298,21 +342,34 @@ class AttentionEmitter {
       Value* scales = kernel_.splat(scale, static_cast<unsigned>(lanes_));
       Value* base = builder.CreateMul(r, width_stride_);
       const auto constant = form_.width.extent.constant();
-      for_vectors(kernel_, row, {.symbol = form_.width.symbol, .first = kernel_.constant(0), .count = width, .width = lanes_, .may_end_early = !constant || *constant % lanes_ != 0},
+      for_vectors(kernel_, row,
+                  {.symbol = form_.width.symbol,
+                   .first = kernel_.constant(0),
+                   .count = width,
+                   .width = lanes_,
+                   .may_end_early = !constant || *constant % lanes_ != 0},
                   [&](Scope& vectors, Value* e) {
-        auto& b = kernel_.at(vectors);
-        Value* output = b.CreateFMul(load_vector(outputs_, b.CreateAdd(base, e)), scales);
-        epilogue.set_accumulated(0, output, vectors);
-        for (const ir::Store& store : form_.stores) epilogue.store(vectors, store);
-      });
+                    auto& b = kernel_.at(vectors);
+                    Value* output = b.CreateFMul(load_vector(outputs_, b.CreateAdd(base, e)), scales);
+                    epilogue.set_accumulated(0, output, vectors);
+                    for (const ir::Store& store : form_.stores) epilogue.store(vectors, store);
+                  });
     });
   }
 
   // At here().
-  Value* load_vector(Value* base, Value* offset) { return kernel_.here().CreateAlignedLoad(vector_type(), kernel_.element_pointer(base, dtype_, offset), vector_align()); }
-  void store_vector(Value* base, Value* offset, Value* value) { kernel_.here().CreateAlignedStore(value, kernel_.element_pointer(base, dtype_, offset), vector_align()); }
-  Value* load_scalar(Value* base, Value* offset) { return kernel_.here().CreateAlignedLoad(element_, kernel_.element_pointer(base, dtype_, offset), element_align()); }
-  void store_scalar(Value* base, Value* offset, Value* value) { kernel_.here().CreateAlignedStore(value, kernel_.element_pointer(base, dtype_, offset), element_align()); }
+  Value* load_vector(Value* base, Value* offset) {
+    return kernel_.here().CreateAlignedLoad(vector_type(), kernel_.element_pointer(base, dtype_, offset), vector_align());
+  }
+  void store_vector(Value* base, Value* offset, Value* value) {
+    kernel_.here().CreateAlignedStore(value, kernel_.element_pointer(base, dtype_, offset), vector_align());
+  }
+  Value* load_scalar(Value* base, Value* offset) {
+    return kernel_.here().CreateAlignedLoad(element_, kernel_.element_pointer(base, dtype_, offset), element_align());
+  }
+  void store_scalar(Value* base, Value* offset, Value* value) {
+    kernel_.here().CreateAlignedStore(value, kernel_.element_pointer(base, dtype_, offset), element_align());
+  }
 
   // As the processor's maximum: the second where one is NaN.
   Value* larger(Value* a, Value* b) {
@@ -351,7 +408,8 @@ class AttentionEmitter {
   ScratchLayout scratch_;
   llvm::Function *multiply_keys_ = nullptr, *multiply_values_ = nullptr;
   Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *row_blocks_ = nullptr, *width_stride_ = nullptr;
-  Value *query_panel_ = nullptr, *key_panel_ = nullptr, *value_panel_ = nullptr, *scores_ = nullptr, *row_maxima_ = nullptr, *scales_ = nullptr, *tile_ = nullptr;
+  Value *query_panel_ = nullptr, *key_panel_ = nullptr, *value_panel_ = nullptr, *scores_ = nullptr, *row_maxima_ = nullptr,
+        *scales_ = nullptr, *tile_ = nullptr;
   Value *maxima_ = nullptr, *sums_ = nullptr, *outputs_ = nullptr;
   // Of the task and the key block being emitted
   Value *first_row_ = nullptr, *task_rows_ = nullptr, *first_key_ = nullptr, *block_keys_ = nullptr;

@@ -12,10 +12,10 @@ namespace anydim::codegen_cpu {
 namespace {
 
 constexpr double clock = 3.7e9;
-constexpr double row_overhead = 60;       // cycles: reductions, rescaling of one row in one key block
+constexpr double row_overhead = 60;  // cycles: reductions, rescaling of one row in one key block
 constexpr double task_overhead = 300;
-constexpr double softmax_cycles = 20;     // of a vector of scores
-constexpr double pack_cycles = 6;         // of a vector of keys or values
+constexpr double softmax_cycles = 20;  // of a vector of scores
+constexpr double pack_cycles = 6;      // of a vector of keys or values
 
 const ir::AttentionForm& form_of(const PlanInputs& inputs) { return std::get<ir::AttentionForm>(inputs.form.skeleton); }
 
@@ -32,7 +32,10 @@ double rounded(double value, double to) { return std::ceil(value / to) * to; }
 }  // namespace
 
 AttentionSchedule AttentionSchedule::from(const ir::Schedule& schedule) {
-  return {.rows = schedule.field("rows"), .columns = schedule.field("columns"), .block_rows = schedule.field("block_rows"), .block_keys = schedule.field("block_keys")};
+  return {.rows = schedule.field("rows"),
+          .columns = schedule.field("columns"),
+          .block_rows = schedule.field("block_rows"),
+          .block_keys = schedule.field("block_keys")};
 }
 
 ir::Schedule AttentionSchedule::schedule() const {
@@ -48,7 +51,9 @@ std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const i
   const std::int64_t group = std::max(columns, panel);
   std::vector<ir::Schedule> schedules;
   for (const auto& [block_rows, block_keys] : std::vector<std::pair<std::int64_t, std::int64_t>>{{64, 8}, {128, 8}, {32, 4}, {64, 16}}) {
-    schedules.push_back(AttentionSchedule{.rows = rows, .columns = columns, .block_rows = block_rows, .block_keys = block_keys * std::max(panel, group)}.schedule());
+    schedules.push_back(
+        AttentionSchedule{.rows = rows, .columns = columns, .block_rows = block_rows, .block_keys = block_keys * std::max(panel, group)}
+            .schedule());
   }
   return schedules;
 }
@@ -59,12 +64,14 @@ double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, st
   const auto extent = [&](const ir::Dim& dim) { return static_cast<double>(value_of(inputs, dim, extents)); };
   ir::Dim points = 1;
   for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
-  const double batch = extent(points), rows = extent(form.row.extent), keys = extent(form.key.extent), depth = extent(form.depth.extent), width = extent(form.width.extent);
+  const double batch = extent(points), rows = extent(form.row.extent), keys = extent(form.key.extent), depth = extent(form.depth.extent),
+               width = extent(form.width.extent);
   if (batch == 0 || rows == 0) return 0;
   const ir::DType dtype = compute_dtype(form.score.steps.back().dtype);
   const double lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = static_cast<double>(panel_columns(dtype));
   const double multiply = inputs.target.level == Level::Avx2 ? 0.5 : 1;
-  const double row_blocks = std::ceil(rows / static_cast<double>(fields.block_rows)), key_blocks = std::ceil(keys / static_cast<double>(fields.block_keys));
+  const double row_blocks = std::ceil(rows / static_cast<double>(fields.block_rows)),
+               key_blocks = std::ceil(keys / static_cast<double>(fields.block_keys));
   const double task_rows = rows / row_blocks, padded_keys = rounded(keys, panel), padded_width = rounded(width, panel);
   const double products = task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply;
   const double softmax = task_rows * (padded_keys / lanes * softmax_cycles + key_blocks * (row_overhead + padded_width / lanes * 3));
@@ -76,7 +83,8 @@ std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs)
   // Beyond one block of rows the split of rows into tasks matters; below, every schedule is the same.
   const ir::AttentionForm& form = form_of(inputs);
   std::vector<std::vector<std::int64_t>> edges;
-  for (const ir::Dim& key : inputs.region.keys) edges.push_back(key == form.row.extent ? std::vector<std::int64_t>{65, 257} : std::vector<std::int64_t>{});
+  for (const ir::Dim& key : inputs.region.keys)
+    edges.push_back(key == form.row.extent ? std::vector<std::int64_t>{65, 257} : std::vector<std::int64_t>{});
   return edges;
 }
 

@@ -15,9 +15,9 @@ struct AttentionSchedule {
   std::int64_t rows = 1;
   std::int64_t columns = 16;
   std::int64_t block_rows = 64;
-  std::int64_t block_keys = 64;   // a multiple of columns
+  std::int64_t block_keys = 64;  // a multiple of columns
 
-  static AttentionSchedule from(const ir::Schedule& schedule);   // internal error where a field is missing
+  static AttentionSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
   ir::Schedule schedule() const;
 };
 

@@ -11,12 +11,12 @@ namespace {
 
 // Measured on a Zen 4 core (3.7 GHz, two 256-bit multiply-adds a cycle, 1 MB of second-level cache); what matters is their proportion.
 constexpr double clock = 3.7e9;
-constexpr double task_overhead = 150;           // cycles: decoding, first addresses
-constexpr double call_overhead = 20;            // cycles of a micro-kernel call without its loop
-constexpr double vector_overhead = 2.5;         // storing a tile's vector and reading it again
-constexpr double first_cache = 32e3, second_cache = 1e6;  // bytes
+constexpr double task_overhead = 150;                          // cycles: decoding, first addresses
+constexpr double call_overhead = 20;                           // cycles of a micro-kernel call without its loop
+constexpr double vector_overhead = 2.5;                        // storing a tile's vector and reading it again
+constexpr double first_cache = 32e3, second_cache = 1e6;       // bytes
 constexpr double second_bandwidth = 30, third_bandwidth = 18;  // bytes a cycle of one core
-constexpr double pack_cycles = 4;               // a vector copied by columns or rows
+constexpr double pack_cycles = 4;                              // a vector copied by columns or rows
 
 double function_cycles(ir::Op op) {
   switch (op) {
@@ -30,7 +30,7 @@ double function_cycles(ir::Op op) {
     case ir::Op::sin:
     case ir::Op::cos:
     case ir::Op::pow: return 200;
-    default: return 1;   // an exhaustive list would say the same of every other op
+    default: return 1;  // an exhaustive list would say the same of every other op
   }
 }
 
@@ -47,16 +47,14 @@ double program_cycles(const ir::ScalarProgram& program) {
 
 MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, bool left_in_place, bool weight)
     : lanes_(target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))))),
-      panel_(panel_columns(compute_dtype(form.accumulate))),
-      bytes_(static_cast<std::int64_t>(ir::size_of(compute_dtype(form.accumulate)))),
-      multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1),
-      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
-      left_in_place_(left_in_place),
-      weight_(weight) {
+      panel_(panel_columns(compute_dtype(form.accumulate))), bytes_(static_cast<std::int64_t>(ir::size_of(compute_dtype(form.accumulate)))),
+      multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
+      left_in_place_(left_in_place), weight_(weight) {
   for (const ir::RowStage& stage : form.rows) epilogue_cycles_ += 1 + program_cycles(stage.program);
 }
 
-double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns, int threads) const {
+double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns,
+                               int threads) const {
   const double depth = static_cast<double>(extents.depth), bytes = static_cast<double>(bytes_), lanes = static_cast<double>(lanes_);
   const double padded = std::ceil(task_columns / static_cast<double>(panel_)) * static_cast<double>(panel_);
   const double columns = static_cast<double>(schedule.columns);
@@ -74,7 +72,7 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
     const double step = std::max({rows * vectors * multiply_cycles_, vectors + rows / 2, 4.0 / (rows * vectors >= 4 ? 4 : 1)});
     const double compute = calls * (depth * step + call_overhead) + task_rows * vectors * epilogue_cycles_;
     const double panel_bytes = width * depth * bytes;
-    const double first = panel_bytes / bandwidth;   // streamed once into the first-level cache, or past it
+    const double first = panel_bytes / bandwidth;  // streamed once into the first-level cache, or past it
     const double again = panel_bytes > first_cache ? (calls - 1) * panel_bytes / second_bandwidth : 0;
     const double left_bytes = task_rows * depth * bytes;
     const double left = left_bytes > second_cache * 0.6 ? left_bytes / third_bandwidth * 0.15 : 0;
@@ -89,10 +87,13 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
 
 double MatmulCost::seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const {
   if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
-  const auto blocks = [](std::int64_t extent, std::int64_t block) { return block == 0 ? 1.0 : std::ceil(static_cast<double>(extent) / static_cast<double>(block)); };
+  const auto blocks = [](std::int64_t extent, std::int64_t block) {
+    return block == 0 ? 1.0 : std::ceil(static_cast<double>(extent) / static_cast<double>(block));
+  };
   const double row_blocks = blocks(extents.rows, schedule.block_rows), column_blocks = blocks(extents.columns, schedule.block_columns);
   const double tasks = row_blocks * column_blocks * static_cast<double>(extents.batch);
-  const double task = task_cycles(schedule, extents, static_cast<double>(extents.rows) / row_blocks, static_cast<double>(extents.columns) / column_blocks, threads);
+  const double task = task_cycles(schedule, extents, static_cast<double>(extents.rows) / row_blocks,
+                                  static_cast<double>(extents.columns) / column_blocks, threads);
   // The worker with most tasks decides.
   return std::ceil(tasks / threads) * task / clock;
 }

@@ -20,11 +20,12 @@ class MatmulCost {
   double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
 
  private:
-  double task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns, int threads) const;
+  double task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns,
+                     int threads) const;
 
   std::int64_t lanes_, panel_, bytes_;
-  double multiply_cycles_;    // of a vector's multiply and add
-  double epilogue_cycles_;    // of a vector's epilogue
+  double multiply_cycles_;  // of a vector's multiply and add
+  double epilogue_cycles_;  // of a vector's epilogue
   bool left_in_place_, weight_;
 };
 

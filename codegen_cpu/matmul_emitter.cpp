@@ -21,12 +21,13 @@ using llvm::Value;
 class MatmulEmitter {
  public:
   MatmulEmitter(KernelBuilder& kernel, ir::MatmulForm form, const ir::Schedule& schedule)
-      : kernel_(kernel), form_(std::move(form)), schedule_(MatmulSchedule::from(schedule)), operands_(matmul_operands(kernel.region(), form_, kernel.symbols())),
-        dtype_(form_.accumulate), element_(kernel.value_type(dtype_)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
-        panel_(panel_columns(dtype_)) {
+      : kernel_(kernel), form_(std::move(form)), schedule_(MatmulSchedule::from(schedule)),
+        operands_(matmul_operands(kernel.region(), form_, kernel.symbols())), dtype_(form_.accumulate), element_(kernel.value_type(dtype_)),
+        lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))), panel_(panel_columns(dtype_)) {
     const std::int64_t group = std::max(schedule_.columns, panel_);
-    internal_check(schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_columns % group == 0,
-                   "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
+    internal_check(
+        schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_columns % group == 0,
+        "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
     internal_check(form_.rows.empty() || schedule_.block_columns == 0, "a matmul with row stages computes whole rows in one task");
   }
 
@@ -80,7 +81,17 @@ class MatmulEmitter {
   }
 
   void plan_multiply() {
-    MicroKernel micro{.element = element_, .fused_multiply_add = kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(), .lanes = lanes_, .rows = 0, .vectors = 0, .panel = panel_, .tile_stride = 0, .left_stride = {}, .panel_stride = {}, .right_stride = {}, .depth = {}};
+    MicroKernel micro{.element = element_,
+                      .fused_multiply_add = kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(),
+                      .lanes = lanes_,
+                      .rows = 0,
+                      .vectors = 0,
+                      .panel = panel_,
+                      .tile_stride = 0,
+                      .left_stride = {},
+                      .panel_stride = {},
+                      .right_stride = {},
+                      .depth = {}};
     micro.depth = form_.k.extent.constant();
     micro.right_stride = panel_;
     if (micro.depth) micro.panel_stride = *micro.depth * panel_;
@@ -119,7 +130,8 @@ class MatmulEmitter {
 
     once_for(task, packed_left_, b.CreateAdd(b.CreateMul(point, row_blocks_), row_block), [&](Scope& scope) { pack_left(scope); });
     auto& again = kernel_.at(task);
-    once_for(task, packed_right_, again.CreateAdd(again.CreateMul(point, column_blocks_), column_block), [&](Scope& scope) { pack_right(scope); });
+    once_for(task, packed_right_, again.CreateAdd(again.CreateMul(point, column_blocks_), column_block),
+             [&](Scope& scope) { pack_right(scope); });
     emit_groups(task);
     if (!form_.rows.empty()) emit_rows_of(task);
   }
@@ -136,12 +148,27 @@ class MatmulEmitter {
   }
 
   void pack_left(Scope& scope) {
-    PackRows pack{.program = form_.left, .dtype = dtype_, .row = form_.m.symbol, .inner = form_.k, .first_row = first_row_, .rows = task_rows_, .to = left_panel_, .row_stride = rounded(form_.k.extent)};
+    PackRows pack{.program = form_.left,
+                  .dtype = dtype_,
+                  .row = form_.m.symbol,
+                  .inner = form_.k,
+                  .first_row = first_row_,
+                  .rows = task_rows_,
+                  .to = left_panel_,
+                  .row_stride = rounded(form_.k.extent)};
     emit_pack_rows(kernel_, scope, pack);
   }
 
   void pack_right(Scope& scope) {
-    PackPanels pack{.program = form_.right, .dtype = dtype_, .column = form_.n, .depth = form_.k, .first_column = first_column_, .first_depth = kernel_.constant(0), .columns = task_columns_, .depths = depth_, .to = right_panel_,
+    PackPanels pack{.program = form_.right,
+                    .dtype = dtype_,
+                    .column = form_.n,
+                    .depth = form_.k,
+                    .first_column = first_column_,
+                    .first_depth = kernel_.constant(0),
+                    .columns = task_columns_,
+                    .depths = depth_,
+                    .to = right_panel_,
                     .transposed = lies_transposed(kernel_.region(), form_.right, form_.n, form_.k, kernel_.symbols())};
     emit_pack_panels(kernel_, scope, pack);
   }
@@ -150,7 +177,8 @@ class MatmulEmitter {
   void emit_groups(Scope& task) {
     auto& builder = kernel_.at(task);
     const std::int64_t unit = std::min(schedule_.columns, panel_);
-    Value* padded = builder.CreateMul(builder.CreateUDiv(builder.CreateAdd(task_columns_, kernel_.constant(unit - 1)), kernel_.constant(unit)), kernel_.constant(unit));
+    Value* padded = builder.CreateMul(
+        builder.CreateUDiv(builder.CreateAdd(task_columns_, kernel_.constant(unit - 1)), kernel_.constant(unit)), kernel_.constant(unit));
     Value* wide = builder.CreateUDiv(padded, kernel_.constant(schedule_.columns));
     Value* wide_columns = builder.CreateMul(wide, kernel_.constant(schedule_.columns));
     const bool narrow = !whole_groups();
@@ -176,12 +204,13 @@ class MatmulEmitter {
         g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width, b.CreateSub(task_columns_, g.offset));
       }
       g.right = right_pointer(group, g.offset);
-      for_even_blocks(kernel_, group, task_rows_, schedule_.rows, [&](Scope& block, const Share& rows) { emit_block(block, program, g, rows.first, rows.count); });
+      for_even_blocks(kernel_, group, task_rows_, schedule_.rows,
+                      [&](Scope& block, const Share& rows) { emit_block(block, program, g, rows.first, rows.count); });
     });
   }
 
   struct Group {
-    Value *offset, *width, *columns, *variant, *right;   // offset from the task's first column; columns that exist of `width`
+    Value *offset, *width, *columns, *variant, *right;  // offset from the task's first column; columns that exist of `width`
   };
 
   Value* right_pointer(Scope& group, Value* offset) {
@@ -209,7 +238,8 @@ class MatmulEmitter {
     Value *left = nullptr, *left_stride = nullptr;
     if (operands_.left) {
       const RowsInPlace& place = *operands_.left;
-      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), dtype_, place.offset + Dim::symbol(form_.m.symbol) * place.row_stride);
+      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), dtype_,
+                          place.offset + Dim::symbol(form_.m.symbol) * place.row_stride);
       left_stride = emit_index(kernel_, block, place.row_stride);
     } else {
       left_stride = emit_index(kernel_, kernel_.root(), rounded(form_.k.extent));
@@ -224,17 +254,18 @@ class MatmulEmitter {
     const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
     for_vectors(kernel_, block, {.symbol = column, .first = first, .count = group.columns, .width = lanes_, .may_end_early = masks},
                 [&](Scope& vectors, Value* c) {
-      kernel_.loop(vectors, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
-        auto& inner = kernel_.at(point);
-        point.define(form_.m.symbol, inner.CreateAdd(row, r));
-        Value* place = kernel_.element_pointer(tile_, dtype_, inner.CreateAdd(inner.CreateMul(r, group.width), c));
-        auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
-        Value* product = inner.CreateAlignedLoad(type, place, llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes())));
-        program.set_accumulated(0, product, point);
-        for (const ir::Store& store : form_.stores) program.store(point, store);
-        if (!form_.rows.empty()) keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
-      });
-    });
+                  kernel_.loop(vectors, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
+                    auto& inner = kernel_.at(point);
+                    point.define(form_.m.symbol, inner.CreateAdd(row, r));
+                    Value* place = kernel_.element_pointer(tile_, dtype_, inner.CreateAdd(inner.CreateMul(r, group.width), c));
+                    auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
+                    Value* product =
+                        inner.CreateAlignedLoad(type, place, llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes())));
+                    program.set_accumulated(0, product, point);
+                    for (const ir::Store& store : form_.stores) program.store(point, store);
+                    if (!form_.rows.empty()) keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
+                  });
+                });
   }
 
   void keep_row(Scope& point, ProgramEmitter& program, Value* row, Value* c, Value* group_offset) {
@@ -251,8 +282,15 @@ class MatmulEmitter {
     kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
       auto& builder = kernel_.at(row);
       row.define(form_.m.symbol, builder.CreateAdd(first_row_, r));
-      RowStages stages{.inner = inner, .stages = form_.rows, .scratch = form_.scratch, .accumulators = form_.accumulators, .scratch_bases = row_slots_, .width = static_cast<unsigned>(lanes_), .unroll = 2};
-      stages.scratch_bases.front() = builder.CreateInBoundsGEP(builder.getInt8Ty(), row_slots_.front(), builder.CreateMul(r, row_bytes_.front()));
+      RowStages stages{.inner = inner,
+                       .stages = form_.rows,
+                       .scratch = form_.scratch,
+                       .accumulators = form_.accumulators,
+                       .scratch_bases = row_slots_,
+                       .width = static_cast<unsigned>(lanes_),
+                       .unroll = 2};
+      stages.scratch_bases.front() =
+          builder.CreateInBoundsGEP(builder.getInt8Ty(), row_slots_.front(), builder.CreateMul(r, row_bytes_.front()));
       emit_row_stages(kernel_, row, stages);
     });
   }

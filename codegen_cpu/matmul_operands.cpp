@@ -30,7 +30,8 @@ Dim offset_of(const ir::Region& region, const ScalarStep& load, const ir::Symbol
 // Where an index comes from another load (a gather) the operand has no fixed place.
 bool mentions_steps(const Dim& dim) {
   const auto leaves = dim.leaves();
-  return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
+  return std::any_of(leaves.begin(), leaves.end(),
+                     [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
 }
 
 std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) {
@@ -41,10 +42,12 @@ std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) 
 
 std::optional<PackedWeight> packed_weight(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
   const ScalarStep* load = plain_load(form.right, form.accumulate, true);
-  if (!load || std::find(region.weights.begin(), region.weights.end(), static_cast<std::uint32_t>(load->buffer)) == region.weights.end()) return std::nullopt;
-  std::int32_t uses = count_loads(form.left, load->buffer) + count_loads(form.right, load->buffer) + count_loads(form.epilogue, load->buffer);
+  if (!load || std::find(region.weights.begin(), region.weights.end(), static_cast<std::uint32_t>(load->buffer)) == region.weights.end())
+    return std::nullopt;
+  std::int32_t uses =
+      count_loads(form.left, load->buffer) + count_loads(form.right, load->buffer) + count_loads(form.epilogue, load->buffer);
   for (const ir::RowStage& stage : form.rows) uses += count_loads(stage.program, load->buffer);
-  if (uses != 1) return std::nullopt;   // another reader needs the weight as it is
+  if (uses != 1) return std::nullopt;  // another reader needs the weight as it is
 
   PackedWeight weight;
   weight.buffer = load->buffer;
@@ -57,7 +60,8 @@ std::optional<PackedWeight> packed_weight(const ir::Region& region, const ir::Ma
     rest = along->base;
     return true;
   };
-  if (!constant_stride(form.k, weight.depth_stride, weight.depth) || !constant_stride(form.n, weight.column_stride, weight.columns)) return std::nullopt;
+  if (!constant_stride(form.k, weight.depth_stride, weight.depth) || !constant_stride(form.n, weight.column_stride, weight.columns))
+    return std::nullopt;
   for (const ir::Iteration& iteration : form.batch) {
     if (!rest.mentions({.symbol = iteration.symbol})) continue;
     std::int64_t stride = 0, extent = 0;
@@ -109,8 +113,8 @@ ir::MatmulForm widened(const ir::MatmulForm& form) {
   return result;
 }
 
-std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype, const ir::Iteration& row,
-                                         const ir::Iteration& inner, const ir::SymbolTable& symbols) {
+std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype,
+                                         const ir::Iteration& row, const ir::Iteration& inner, const ir::SymbolTable& symbols) {
   const ScalarStep* load = plain_load(program, dtype, false);
   if (!load) return std::nullopt;
   const auto along = affine_in(offset_of(region, *load, symbols), inner.symbol);
@@ -122,7 +126,17 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
 
 MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& narrow, const ir::SymbolTable& symbols) {
   const ir::MatmulForm form = widened(narrow);
-  return {.left = rows_in_place(region, form.left, form.accumulate, form.m, form.k, symbols), .weight = packed_weight(region, form, symbols)};
+  return {.left = rows_in_place(region, form.left, form.accumulate, form.m, form.k, symbols),
+          .weight = packed_weight(region, form, symbols)};
+}
+
+LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form) {
+  const ir::DType dtype = compute_dtype(form.accumulate);
+  const ScalarStep* left = plain_load(form.left, dtype, false);
+  const ScalarStep* right = plain_load(form.right, form.right.steps.back().dtype, true);
+  return {.left_in_place = left != nullptr && !left->index.empty() && left->index.back().mentions({.symbol = form.k.symbol}),
+          .weight = right != nullptr && std::find(region.weights.begin(), region.weights.end(),
+                                                  static_cast<std::uint32_t>(right->buffer)) != region.weights.end()};
 }
 
 std::int64_t panel_columns(ir::DType dtype) { return 64 / static_cast<std::int64_t>(ir::size_of(dtype)); }
@@ -139,7 +153,8 @@ ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType accumulate)
 }
 
 ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType accumulate, const ir::Tensor& weight) {
-  internal_check(layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2, "a packed layout made by packed_layout");
+  internal_check(layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2,
+                 "a packed layout made by packed_layout");
   const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
   const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4];
   const std::int64_t panel = panel_columns(accumulate);

@@ -23,18 +23,18 @@ struct RowsInPlace {
 struct PackedWeight {
   std::int32_t buffer = 0;
   std::int64_t depth = 0, columns = 0, base = 0, depth_stride = 0, column_stride = 0;
-  std::vector<std::string> batch;            // iterations that the weight depends on
+  std::vector<std::string> batch;  // iterations that the weight depends on
   std::vector<std::int64_t> batch_extents, batch_strides;
 };
 
 struct MatmulOperands {
-  std::optional<RowsInPlace> left;      // else packed into scratch through the left program
-  std::optional<PackedWeight> weight;   // else packed into scratch through the right program
+  std::optional<RowsInPlace> left;     // else packed into scratch through the left program
+  std::optional<PackedWeight> weight;  // else packed into scratch through the right program
 };
 
 // nullopt where the program is no single load of that form.
-std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype, const ir::Iteration& row,
-                                         const ir::Iteration& inner, const ir::SymbolTable& symbols);
+std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype,
+                                         const ir::Iteration& row, const ir::Iteration& inner, const ir::SymbolTable& symbols);
 // True where elements along `inner` lie next to each other and those along `row` do not: a load of the transposed operand, or a conversion of one.
 bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& inner,
                      const ir::SymbolTable& symbols);
@@ -47,6 +47,12 @@ ir::DType compute_dtype(ir::DType accumulate);
 ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype);
 // The form with operands and accumulator of its compute dtype.
 ir::MatmulForm widened(const ir::MatmulForm& form);
+
+// What matmul_operands most likely says, told from the programs alone: for estimates, which are asked for by the hundred.
+struct LikelyOperands {
+  bool left_in_place = false, weight = false;
+};
+LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form);
 
 // Elements of one panel: a cache line of `dtype`.
 std::int64_t panel_columns(ir::DType dtype);

@@ -29,7 +29,9 @@ MatmulExtents extents_at(const PlanInputs& inputs, std::span<const std::int64_t>
   const ir::MatmulForm& form = form_of(inputs);
   ir::Dim batch = 1;
   for (const ir::Iteration& iteration : form.batch) batch = batch * iteration.extent;
-  return {.batch = value_of(inputs, batch, keys), .rows = value_of(inputs, form.m.extent, keys), .columns = value_of(inputs, form.n.extent, keys),
+  return {.batch = value_of(inputs, batch, keys),
+          .rows = value_of(inputs, form.m.extent, keys),
+          .columns = value_of(inputs, form.n.extent, keys),
           .depth = value_of(inputs, form.k.extent, keys)};
 }
 
@@ -47,8 +49,8 @@ std::vector<Shape> shapes_of(const Target& target) {
 }
 
 MatmulCost cost_model(const PlanInputs& inputs) {
-  const MatmulOperands operands = matmul_operands(inputs.region, form_of(inputs), inputs.form.symbols);
-  return MatmulCost(inputs.target, form_of(inputs), operands.left.has_value(), operands.weight.has_value());
+  const LikelyOperands operands = likely_operands(inputs.region, form_of(inputs));
+  return MatmulCost(inputs.target, form_of(inputs), operands.left_in_place, operands.weight);
 }
 
 // A size that stands for the bucket: where it has no upper end, one that fills every level of blocking.
@@ -105,8 +107,9 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
     }
   }
   const MatmulCost cost = cost_model(inputs);
-  std::vector<std::pair<double, std::size_t>> ranked;   // equal costs keep the order above
-  for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(cost.seconds(found[i], extents, 2) + cost.seconds(found[i], extents, 1) / 2, i);
+  std::vector<std::pair<double, std::size_t>> ranked;  // equal costs keep the order above
+  for (std::size_t i = 0; i < found.size(); ++i)
+    ranked.emplace_back(cost.seconds(found[i], extents, 2) + cost.seconds(found[i], extents, 1) / 2, i);
   std::sort(ranked.begin(), ranked.end());
   constexpr std::size_t most_candidates = 12;
   if (ranked.size() > most_candidates) ranked.resize(most_candidates);

@@ -11,9 +11,7 @@ constexpr std::int64_t most_tried = 4096;
 
 std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-ir::Dim blocks_of(const ir::Dim& extent, std::int64_t block) {
-  return block == 0 ? ir::min(extent, 1) : ir::ceil_div(extent, block);
-}
+ir::Dim blocks_of(const ir::Dim& extent, std::int64_t block) { return block == 0 ? ir::min(extent, 1) : ir::ceil_div(extent, block); }
 
 }  // namespace
 
@@ -29,7 +27,10 @@ MatmulSchedule MatmulSchedule::from(const ir::Schedule& schedule) {
 
 ir::Schedule MatmulSchedule::schedule() const {
   return {.name = "matmul",
-          .fields = {{"rows", rows}, {"columns", columns}, {"block_rows", block_rows}, {"block_columns", block_columns},
+          .fields = {{"rows", rows},
+                     {"columns", columns},
+                     {"block_rows", block_rows},
+                     {"block_columns", block_columns},
                      {"order", order == Order::ColumnsOuter ? 0 : 1}}};
 }
 
@@ -58,7 +59,8 @@ std::set<std::int64_t> MatmulSchedule::row_counts(ir::Interval extent) const {
   }
   // A task of an extent with t blocks has at least block_rows - block_rows / t rows.
   const std::int64_t blocks = ceiling(tried, block_rows);
-  for (std::int64_t task_rows = std::max<std::int64_t>(1, block_rows - block_rows / blocks - 1); task_rows <= block_rows; ++task_rows) task(task_rows);
+  for (std::int64_t task_rows = std::max<std::int64_t>(1, block_rows - block_rows / blocks - 1); task_rows <= block_rows; ++task_rows)
+    task(task_rows);
   return counts;
 }
 

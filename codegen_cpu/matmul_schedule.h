@@ -16,14 +16,14 @@ namespace anydim::codegen_cpu {
 // A task computes a block of block_rows x block_columns (at most; 0: all of them) of one batch point; inside, column groups are outermost and
 // row blocks pass under each of them, so that a group of the right operand's panels stays in a cache while rows stream.
 struct MatmulSchedule {
-  enum class Order : std::uint8_t { ColumnsOuter, RowsOuter };   // which blocks consecutive tasks share
-  std::int64_t rows = 1;            // of the micro-kernel, at most: rows of a task are split evenly
-  std::int64_t columns = 16;        // of the micro-kernel
+  enum class Order : std::uint8_t { ColumnsOuter, RowsOuter };  // which blocks consecutive tasks share
+  std::int64_t rows = 1;                                        // of the micro-kernel, at most: rows of a task are split evenly
+  std::int64_t columns = 16;                                    // of the micro-kernel
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
   Order order = Order::ColumnsOuter;
 
-  static MatmulSchedule from(const ir::Schedule& schedule);   // internal error where a field is missing
+  static MatmulSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
   ir::Schedule schedule() const;
 
   ir::Dim row_blocks(const ir::MatmulForm& form) const;

@@ -52,7 +52,8 @@ class Emitter {
     const std::int64_t stride = kernel_.tile_stride == 0 ? kernel_.vectors * kernel_.lanes : kernel_.tile_stride;
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
-        auto* place = builder_.CreateConstInBoundsGEP1_64(kernel_.element, function_->getArg(6), static_cast<std::uint64_t>(row * stride + vector * kernel_.lanes));
+        auto* place = builder_.CreateConstInBoundsGEP1_64(kernel_.element, function_->getArg(6),
+                                                          static_cast<std::uint64_t>(row * stride + vector * kernel_.lanes));
         builder_.CreateAlignedStore(sums[static_cast<std::size_t>(row * kernel_.vectors + vector)], place, llvm::Align(lane_bytes()));
       }
     }
@@ -107,12 +108,16 @@ class Emitter {
     for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
       const std::int64_t column = vector * kernel_.lanes;
       auto* panel = builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(column / kernel_.panel)), panel_stride_);
-      auto* place = builder_.CreateAdd(builder_.CreateAdd(offset, panel), builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
-      columns.push_back(builder_.CreateAlignedLoad(vector_, builder_.CreateInBoundsGEP(kernel_.element, right, place), llvm::Align(element_bytes())));
+      auto* place =
+          builder_.CreateAdd(builder_.CreateAdd(offset, panel), builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
+      columns.push_back(
+          builder_.CreateAlignedLoad(vector_, builder_.CreateInBoundsGEP(kernel_.element, right, place), llvm::Align(element_bytes())));
     }
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
-      auto* place = builder_.CreateAdd(builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_), builder_.getInt64(static_cast<std::uint64_t>(step)));
-      auto* scalar = builder_.CreateAlignedLoad(kernel_.element, builder_.CreateInBoundsGEP(kernel_.element, left, place), llvm::Align(element_bytes()));
+      auto* place = builder_.CreateAdd(builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_),
+                                       builder_.getInt64(static_cast<std::uint64_t>(step)));
+      auto* scalar = builder_.CreateAlignedLoad(kernel_.element, builder_.CreateInBoundsGEP(kernel_.element, left, place),
+                                                llvm::Align(element_bytes()));
       auto* splat = builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.lanes), scalar);
       for (std::size_t vector = 0; vector < columns.size(); ++vector) {
         auto*& sum = values[static_cast<std::size_t>(row * kernel_.vectors) + vector];
@@ -141,8 +146,8 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, co
   return Emitter(module, target, name, kernel).run();
 }
 
-llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro, const std::set<std::int64_t>& row_counts,
-                              const std::vector<std::int64_t>& widths) {
+llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro,
+                              const std::set<std::int64_t>& row_counts, const std::vector<std::int64_t>& widths) {
   llvm::IRBuilder<> builder(module.getContext());
   auto* pointer = builder.getPtrTy();
   auto* i64 = builder.getInt64Ty();
@@ -156,7 +161,8 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
   builder.SetInsertPoint(entry);
   const std::int64_t step = *row_counts.rbegin() + 1;
   llvm::Value* choice = function->getArg(1);
-  if (widths.size() > 1) choice = builder.CreateAdd(choice, builder.CreateMul(function->getArg(0), builder.getInt64(static_cast<std::uint64_t>(step))));
+  if (widths.size() > 1)
+    choice = builder.CreateAdd(choice, builder.CreateMul(function->getArg(0), builder.getInt64(static_cast<std::uint64_t>(step))));
   auto* chosen = builder.CreateSwitch(choice, other, static_cast<unsigned>(row_counts.size() * widths.size()));
   std::vector<llvm::Value*> arguments;
   for (unsigned argument = 2; argument < 9; ++argument) arguments.push_back(function->getArg(argument));
@@ -164,7 +170,8 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
     for (const std::int64_t rows : row_counts) {
       micro.rows = rows;
       micro.vectors = widths[variant] / micro.lanes;
-      llvm::Function* kernel = emit_micro_kernel(module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]), micro);
+      llvm::Function* kernel =
+          emit_micro_kernel(module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]), micro);
       auto* block = llvm::BasicBlock::Create(module.getContext(), "rows", function);
       chosen->addCase(builder.getInt64(static_cast<std::uint64_t>(rows + static_cast<std::int64_t>(variant) * step)), block);
       builder.SetInsertPoint(block);

@@ -23,13 +23,13 @@ class Type;
 namespace anydim::codegen_cpu {
 
 struct MicroKernel {
-  llvm::Type* element = nullptr;      // of operands, accumulators and tile: a float or an integer type
-  bool fused_multiply_add = false;    // the target has it for `element`
-  std::int64_t lanes = 0;             // elements in a vector register
+  llvm::Type* element = nullptr;    // of operands, accumulators and tile: a float or an integer type
+  bool fused_multiply_add = false;  // the target has it for `element`
+  std::int64_t lanes = 0;           // elements in a vector register
   std::int64_t rows = 0;
   std::int64_t vectors = 0;
-  std::int64_t panel = 0;             // elements; a multiple of lanes
-  std::int64_t tile_stride = 0;       // elements, whole vectors; 0: vectors * lanes
+  std::int64_t panel = 0;        // elements; a multiple of lanes
+  std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
@@ -39,7 +39,7 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, co
 
 // All micro-kernels of one kernel behind one function: void(variant, rows, left, left_stride, right, panel_stride, right_stride, depth, tile),
 // where `variant` is a position in `widths` (columns, i64) and `rows` one of `row_counts`. `micro` gives everything else.
-llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro, const std::set<std::int64_t>& row_counts,
-                              const std::vector<std::int64_t>& widths);
+llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro,
+                              const std::set<std::int64_t>& row_counts, const std::vector<std::int64_t>& widths);
 
 }  // namespace anydim::codegen_cpu

@@ -25,7 +25,11 @@ void store_vector(KernelBuilder& kernel, Scope& scope, ir::DType dtype, Value* v
 void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
   const std::int64_t lanes = lanes_of(kernel, pack.dtype), panel = 64 / static_cast<std::int64_t>(ir::size_of(pack.dtype));
   const auto columns = pack.column.extent.constant();
-  const VectorLoop loop{.symbol = pack.column.symbol, .first = pack.first_column, .count = pack.columns, .width = lanes, .may_end_early = !columns || *columns % lanes != 0};
+  const VectorLoop loop{.symbol = pack.column.symbol,
+                        .first = pack.first_column,
+                        .count = pack.columns,
+                        .width = lanes,
+                        .may_end_early = !columns || *columns % lanes != 0};
   for_vectors(kernel, scope, loop, [&](Scope& vectors, Value* c) {
     auto& builder = kernel.at(vectors);
     Value* within = builder.CreateURem(c, kernel.constant(panel));
@@ -75,7 +79,11 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
       columns.push_back(builder.CreateAdd(pack.first_column, column));
     }
     const auto depth = pack.depth.extent.constant();
-    const VectorLoop loop{.symbol = pack.depth.symbol, .first = pack.first_depth, .count = pack.depths, .width = lanes, .may_end_early = !depth || *depth % lanes != 0};
+    const VectorLoop loop{.symbol = pack.depth.symbol,
+                          .first = pack.first_depth,
+                          .count = pack.depths,
+                          .width = lanes,
+                          .may_end_early = !depth || *depth % lanes != 0};
     for_vectors(kernel, group, loop, [&](Scope& vectors, Value* k) {
       std::vector<Value*> rows;
       for (Value* column : columns) {
@@ -89,7 +97,9 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
       auto& inner = kernel.at(vectors);
       transpose(kernel, rows);
       Value* place = inner.CreateAdd(base, inner.CreateMul(k, kernel.constant(panel)));
-      for (std::int64_t i = 0; i < lanes; ++i) store_vector(kernel, vectors, pack.dtype, rows[static_cast<std::size_t>(i)], pack.to, inner.CreateAdd(place, kernel.constant(i * panel)));
+      for (std::int64_t i = 0; i < lanes; ++i)
+        store_vector(kernel, vectors, pack.dtype, rows[static_cast<std::size_t>(i)], pack.to,
+                     inner.CreateAdd(place, kernel.constant(i * panel)));
     });
   });
 }
@@ -105,7 +115,11 @@ void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack) {
     row.define(pack.row, builder.CreateAdd(pack.first_row, r));
     Value* base = builder.CreateMul(r, stride);
     const auto extent = pack.inner.extent.constant();
-    const VectorLoop loop{.symbol = pack.inner.symbol, .first = kernel.constant(0), .count = count, .width = lanes, .may_end_early = !extent || *extent % lanes != 0};
+    const VectorLoop loop{.symbol = pack.inner.symbol,
+                          .first = kernel.constant(0),
+                          .count = count,
+                          .width = lanes,
+                          .may_end_early = !extent || *extent % lanes != 0};
     for_vectors(kernel, row, loop, [&](Scope& vectors, Value* position) {
       ProgramEmitter program(kernel, pack.program, vectors);
       Value* value = program.value(vectors, static_cast<std::int32_t>(pack.program.steps.size()) - 1);

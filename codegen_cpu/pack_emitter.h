@@ -12,12 +12,12 @@ namespace anydim::codegen_cpu {
 // to[r * row_stride + i] = program at (first_row + r, i) for r in [0, rows) and i over `inner`. Whole vectors are written: row_stride is
 // rounded up to a cache line's elements.
 struct PackRows {
-  const ir::ScalarProgram& program;   // its last step has `dtype`
+  const ir::ScalarProgram& program;  // its last step has `dtype`
   ir::DType dtype{};
   std::string row;
   ir::Iteration inner;
   llvm::Value* first_row = nullptr;
-  llvm::Value* rows = nullptr;        // at least 1
+  llvm::Value* rows = nullptr;  // at least 1
   llvm::Value* to = nullptr;
   ir::Dim row_stride;
 };
@@ -31,9 +31,9 @@ struct PackPanels {
   ir::DType dtype{};
   ir::Iteration column, depth;
   llvm::Value *first_column = nullptr, *first_depth = nullptr;
-  llvm::Value *columns = nullptr, *depths = nullptr;   // columns: at least 1
+  llvm::Value *columns = nullptr, *depths = nullptr;  // columns: at least 1
   llvm::Value* to = nullptr;
-  bool transposed = false;            // lies_transposed(columns, depth): read along the depth and turn in registers
+  bool transposed = false;  // lies_transposed(columns, depth): read along the depth and turn in registers
 };
 void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);
 

@@ -8,7 +8,8 @@ llvm::Value* lanes_below(KernelBuilder& kernel, Scope& scope, std::int64_t width
   auto& builder = kernel.at(scope);
   std::vector<llvm::Constant*> numbers;
   for (std::int64_t lane = 0; lane < width; ++lane) numbers.push_back(builder.getInt32(static_cast<std::uint32_t>(lane)));
-  llvm::Value* limit = builder.CreateTrunc(builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, count, kernel.constant(width)), builder.getInt32Ty());
+  llvm::Value* limit =
+      builder.CreateTrunc(builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, count, kernel.constant(width)), builder.getInt32Ty());
   return builder.CreateICmpULT(llvm::ConstantVector::get(numbers), builder.CreateVectorSplat(static_cast<unsigned>(width), limit));
 }
 
@@ -21,7 +22,8 @@ void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop, co
   auto& builder = kernel.at(scope);
   llvm::Value* ended = builder.CreateURem(loop.count, kernel.constant(loop.width));
   llvm::Value* whole = builder.CreateSub(loop.count, ended);
-  kernel.for_range(scope, kernel.constant(0), whole, loop.width, [&](Scope& inner, llvm::Value* position) { run(inner, position, nullptr); });
+  kernel.for_range(scope, kernel.constant(0), whole, loop.width,
+                   [&](Scope& inner, llvm::Value* position) { run(inner, position, nullptr); });
   if (!loop.may_end_early) return;
   llvm::Value* left_over = kernel.at(scope).CreateICmpNE(ended, kernel.constant(0));
   kernel.guarded(scope, left_over, [&](Scope& inner) { run(inner, whole, lanes_below(kernel, inner, loop.width, ended)); });

@@ -9,11 +9,11 @@
 namespace anydim::codegen_cpu {
 
 struct VectorLoop {
-  std::string symbol;                // spread over the lanes
-  llvm::Value* first = nullptr;      // its value at position 0
-  llvm::Value* count = nullptr;      // positions
-  std::int64_t width = 1;            // lanes
-  bool may_end_early = true;         // count may not be a multiple of width
+  std::string symbol;            // spread over the lanes
+  llvm::Value* first = nullptr;  // its value at position 0
+  llvm::Value* count = nullptr;  // positions
+  std::int64_t width = 1;        // lanes
+  bool may_end_early = true;     // count may not be a multiple of width
 };
 
 // Runs body at positions 0, width, ...; the last time under a mask where the count ends within a vector.

@@ -105,7 +105,8 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul, std::spa
   form.accumulate = type.dtype;
 
   Crossing crossing = find_crossing(stretch, product);
-  if (crossing.read.size() > 1) throw NoLoopForm{"row results read several values of the matmul's epilogue: " + describe(*stretch.function, matmul)};
+  if (crossing.read.size() > 1)
+    throw NoLoopForm{"row results read several values of the matmul's epilogue: " + describe(*stretch.function, matmul)};
   ValueId whole_rows = crossing.read.empty() ? no_value : *crossing.read.begin();
 
   Placements placements(stretch, context.symbols);

@@ -15,7 +15,7 @@ using Fill = std::function<void(std::vector<ir::Tensor>&)>;
 struct Options {
   Fill fill{};
   double tolerance = 2e-5;
-  std::size_t most = 1;   // candidates
+  std::size_t most = 1;  // candidates
 };
 
 void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, const Options& options = {}) {
@@ -59,12 +59,16 @@ fn @main(%q: Tensor[(3, s, 32), f32], %k: Tensor[(3, s, 32), f32], %v: Tensor[(3
 }
 
 TEST(Attention, HeadDims) {
-  for (const auto& [depth, width] : std::vector<std::pair<int, int>>{{64, 64}, {80, 80}, {96, 96}, {128, 128}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
+  for (const auto& [depth, width] :
+       std::vector<std::pair<int, int>>{{64, 64}, {80, 80}, {96, 96}, {128, 128}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
     const std::string d = std::to_string(depth), e = std::to_string(width);
     SCOPED_TRACE(d + " " + e);
-    const TestRegion region = make_region("fn @main(%q: Tensor[(2, s, " + d + "), f32], %k: Tensor[(2, t, " + d + "), f32], %v: Tensor[(2, t, " + e +
-                                          "), f32]) -> Tensor[(2, s, " + e + "), f32] where s in [0, 600], t in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.3}\n return %y\n}");
-    expect_right(region, bucket_of({}), {{{"s", 1}, {"t", 1}}, {{"s", 19}, {"t", 37}}, {{"s", 3}, {"t", 300}}, {{"s", 3}, {"t", 0}}, {{"s", 0}, {"t", 3}}});
+    const TestRegion region =
+        make_region("fn @main(%q: Tensor[(2, s, " + d + "), f32], %k: Tensor[(2, t, " + d + "), f32], %v: Tensor[(2, t, " + e +
+                    "), f32]) -> Tensor[(2, s, " + e +
+                    "), f32] where s in [0, 600], t in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.3}\n return %y\n}");
+    expect_right(region, bucket_of({}),
+                 {{{"s", 1}, {"t", 1}}, {{"s", 19}, {"t", 37}}, {{"s", 3}, {"t", 300}}, {{"s", 3}, {"t", 0}}, {{"s", 0}, {"t", 3}}});
   }
 }
 
@@ -96,10 +100,18 @@ fn @main(%x: Tensor[(b, s, 128), f32], %y: Tensor[(b, s, 128), f32], %z: Tensor[
     const std::int64_t batch = inputs[3].dims()[0], length = inputs[3].dims()[1];
     for (std::int64_t b = 0; b < batch; ++b) {
       // Text b has b * 5 tokens less; the last text of several is masked from end to end.
-      for (std::int64_t j = 0; j < length; ++j) inputs[3].set_integer(b * length + j, b + 1 == batch && batch > 1 ? 0 : j < length - 5 * b ? 1 : 0);
+      for (std::int64_t j = 0; j < length; ++j)
+        inputs[3].set_integer(b * length + j, b + 1 == batch && batch > 1 ? 0 : j < length - 5 * b ? 1 : 0);
     }
   };
-  expect_right(region, bucket_of({}), {{{"b", 1}, {"s", 1}}, {{"b", 2}, {"s", 27}}, {{"b", 3}, {"s", 64}}, {{"b", 1}, {"s", 300}}, {{"b", 0}, {"s", 4}}, {{"b", 2}, {"s", 0}}}, {.fill = fill});
+  expect_right(region, bucket_of({}),
+               {{{"b", 1}, {"s", 1}},
+                {{"b", 2}, {"s", 27}},
+                {{"b", 3}, {"s", 64}},
+                {{"b", 1}, {"s", 300}},
+                {{"b", 0}, {"s", 4}},
+                {{"b", 2}, {"s", 0}}},
+               {.fill = fill});
 }
 
 TEST(Attention, InfiniteScores) {
@@ -132,8 +144,9 @@ TEST(Attention, ElementTypes) {
       return make_region("fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
                          " where s in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.2}\n return %y\n}");
     }
-    return make_region("fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor + " where s in [0, 600] {\n %qw = cast(%q) {to = " + widened +
-                       "}\n %kw = cast(%k) {to = " + widened + "}\n %vw = cast(%v) {to = " + widened +
+    return make_region("fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
+                       " where s in [0, 600] {\n %qw = cast(%q) {to = " + widened + "}\n %kw = cast(%k) {to = " + widened +
+                       "}\n %vw = cast(%v) {to = " + widened +
                        "}\n %y = attention(%qw, %kw, %vw) {scale = 0.2}\n %z = cast(%y) {to = " + dtype + "}\n return %z\n}");
   };
   const auto expect = [&](const std::string& dtype, const std::string& widened, double tolerance) {

@@ -40,7 +40,8 @@ class GuardedBuffer {
   void* data() const { return start_; }
   std::size_t bytes() const { return bytes_; }
   bool unharmed() const {
-    return std::all_of(static_cast<const unsigned char*>(base_), static_cast<const unsigned char*>(start_), [](unsigned char byte) { return byte == guard_byte; });
+    return std::all_of(static_cast<const unsigned char*>(base_), static_cast<const unsigned char*>(start_),
+                       [](unsigned char byte) { return byte == guard_byte; });
   }
 
  private:
@@ -125,15 +126,18 @@ std::vector<ir::Tensor> random_inputs(const TestRegion& region, const std::map<s
     ir::Tensor tensor(type.dtype, concrete(type.dims, symbols));
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
       if (ir::is_float(type.dtype)) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
-      else tensor.set_integer(i, std::uniform_int_distribution<std::int64_t>(type.dtype == ir::DType::Bool ? 0 : -9, type.dtype == ir::DType::Bool ? 1 : 9)(random));
+      else
+        tensor.set_integer(i, std::uniform_int_distribution<std::int64_t>(type.dtype == ir::DType::Bool ? 0 : -9,
+                                                                          type.dtype == ir::DType::Bool ? 1 : 9)(random));
     }
     inputs.push_back(std::move(tensor));
   }
   return inputs;
 }
 
-std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel, const std::map<std::string, std::int64_t>& symbols,
-                            const std::vector<ir::Tensor>& inputs, int parts, ir::KernelError* failure) {
+std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel,
+                            const std::map<std::string, std::int64_t>& symbols, const std::vector<ir::Tensor>& inputs, int parts,
+                            ir::KernelError* failure) {
   const ir::Function& body = region.region.body;
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   std::vector<void*> pointers;
@@ -170,7 +174,8 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
     if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
   }
   if (failure) *failure = error;
-  else if (error.check != -1) throw std::runtime_error("check " + std::to_string(error.check) + " failed with " + std::to_string(error.value));
+  else if (error.check != -1)
+    throw std::runtime_error("check " + std::to_string(error.check) + " failed with " + std::to_string(error.value));
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i]->unharmed()) throw std::runtime_error("the kernel wrote before buffer " + std::to_string(i));
   }

@@ -47,8 +47,9 @@ std::vector<ir::Tensor> random_inputs(const TestRegion& region, const std::map<s
 // Runs the kernel as a runtime would, weights packed, tasks split in `parts` calls that run in reverse order. Each buffer ends at a page that may not be touched;
 // bytes before it are checked to be unchanged. Outputs start out as NaN patterns. Throws std::runtime_error naming a damaged buffer, and for a failed check unless
 // `failure` takes it.
-std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel, const std::map<std::string, std::int64_t>& symbols,
-                            const std::vector<ir::Tensor>& inputs, int parts = 2, ir::KernelError* failure = nullptr);
+std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel,
+                            const std::map<std::string, std::int64_t>& symbols, const std::vector<ir::Tensor>& inputs, int parts = 2,
+                            ir::KernelError* failure = nullptr);
 
 std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs);
 

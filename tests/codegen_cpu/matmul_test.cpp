@@ -13,7 +13,8 @@ using Symbols = std::map<std::string, std::int64_t>;
 constexpr std::size_t every_candidate = 1000;
 
 // The first `most` candidates of every level over `bucket`, at each of `shapes`.
-void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5, std::size_t most = 2) {
+void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5,
+                  std::size_t most = 2) {
   for (const Target& target : targets()) {
     std::vector<ir::Schedule> schedules = candidates(region, target, bucket);
     ASSERT_FALSE(schedules.empty());
@@ -46,7 +47,8 @@ fn @main(%x: Tensor[(n, 40), f32], %w: Tensor[(40, 72), f32]) -> Tensor[(n, 72),
   where n in [0, 5000] {
   %y = matmul(%x, %w)
   return %y
-})", {1});
+})",
+                                        {1});
   expect_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 2, 5, 6, 7, 13, 27, 64, 130}), 2e-5, every_candidate);
   expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 2e-5, every_candidate);
   expect_right(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}), 2e-5, every_candidate);
@@ -56,8 +58,11 @@ fn @main(%x: Tensor[(n, 40), f32], %w: Tensor[(40, 72), f32]) -> Tensor[(n, 72),
 
 TEST(Matmul, OddExtents) {
   for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{1, 1}, {3, 17}, {13, 33}, {7, 100}, {0, 5}, {65, 15}, {9, 0}}) {
-    const TestRegion region = make_region("fn @main(%x: Tensor[(n, " + std::to_string(depth) + "), f32], %w: Tensor[(" + std::to_string(depth) + ", " + std::to_string(columns) +
-                                          "), f32]) -> Tensor[(n, " + std::to_string(columns) + "), f32] where n in [0, 5000] {\n %y = matmul(%x, %w)\n return %y\n}", {1});
+    const TestRegion region =
+        make_region("fn @main(%x: Tensor[(n, " + std::to_string(depth) + "), f32], %w: Tensor[(" + std::to_string(depth) + ", " +
+                        std::to_string(columns) + "), f32]) -> Tensor[(n, " + std::to_string(columns) +
+                        "), f32] where n in [0, 5000] {\n %y = matmul(%x, %w)\n return %y\n}",
+                    {1});
     expect_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23}), 2e-5, every_candidate);
   }
 }
@@ -71,7 +76,8 @@ fn @main(%x: Tensor[(b, s, 24), f32], %w: Tensor[(50, 24), f32], %bias: Tensor[(
   %z = add(%bias, %y)
   %g = gelu(%z)
   return %g
-})", {1});
+})",
+                                        {1});
   expect_right(region, bucket_of({{0, 32768}}), {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}});
 }
 
@@ -84,7 +90,8 @@ fn @main(%x: Tensor[(n, 20), f32], %w: Tensor[(20, 44), f32], %bias: Tensor[(44)
   %u = add(%z, %r)
   %v = layer_norm(%u, %scale, %shift) {axis = -1, epsilon = 1e-12}
   return %v
-})", {1});
+})",
+                                        {1});
   ASSERT_FALSE(std::get<ir::MatmulForm>(region.form.skeleton).rows.empty());
   expect_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 9, 30, 100}), 1e-4);
   expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 1e-4);
@@ -132,7 +139,8 @@ fn @main(%x: Tensor[(n, 33), f32], %s: Tensor[(n, 1), f32], %w: Tensor[(33, 20),
   %u = tanh(%t)
   %y = matmul(%u, %w)
   return %y
-})", {2});
+})",
+                                        {2});
   expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 5, 40}));
 }
 
@@ -141,21 +149,26 @@ TEST(Matmul, Vectors) {
 fn @main(%x: Tensor[(k), f32], %y: Tensor[(k), f32]) -> Tensor[(), f32] where k in [0, 300] {
   %z = matmul(%x, %y)
   return %z
-})"), bucket_of({{0, 300}}), sizes("k", {0, 1, 17, 300}));
+})"),
+               bucket_of({{0, 300}}), sizes("k", {0, 1, 17, 300}));
   expect_right(make_region(R"(
 fn @main(%x: Tensor[(m, k), f32], %y: Tensor[(k), f32]) -> Tensor[(m), f32] where k in [0, 300], m in [0, 300] {
   %z = matmul(%x, %y)
   return %z
-})"), bucket_of({}), {{{"m", 3}, {"k", 5}}, {{"m", 30}, {"k", 16}}, {{"m", 0}, {"k", 16}}});
+})"),
+               bucket_of({}), {{{"m", 3}, {"k", 5}}, {{"m", 30}, {"k", 16}}, {{"m", 0}, {"k", 16}}});
 }
 
 TEST(Matmul, ElementTypes) {
-  for (const auto& [dtype, tolerance] : std::vector<std::pair<std::string, double>>{{"f64", 1e-13}, {"f16", 2e-3}, {"bf16", 2e-2}, {"i64", 0}, {"i32", 0}, {"i8", 0}, {"u8", 0}}) {
+  for (const auto& [dtype, tolerance] : std::vector<std::pair<std::string, double>>{
+           {"f64", 1e-13}, {"f16", 2e-3}, {"bf16", 2e-2}, {"i64", 0}, {"i32", 0}, {"i8", 0}, {"u8", 0}}) {
     SCOPED_TRACE(dtype);
     const std::string tensor = ", " + dtype + "]";
     for (const std::vector<std::uint32_t>& weights : {std::vector<std::uint32_t>{}, std::vector<std::uint32_t>{1}}) {
-      const TestRegion region = make_region("fn @main(%x: Tensor[(n, 19)" + tensor + ", %w: Tensor[(19, 41)" + tensor + ") -> Tensor[(n, 41)" + tensor +
-                                            " where n in [0, 300] {\n %y = matmul(%x, %w)\n return %y\n}", weights);
+      const TestRegion region =
+          make_region("fn @main(%x: Tensor[(n, 19)" + tensor + ", %w: Tensor[(19, 41)" + tensor + ") -> Tensor[(n, 41)" + tensor +
+                          " where n in [0, 300] {\n %y = matmul(%x, %w)\n return %y\n}",
+                      weights);
       expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 5, 40}), tolerance);
     }
   }
@@ -167,7 +180,8 @@ fn @main(%x: Tensor[(b, 3, n, 12), f32], %w: Tensor[(3, 12, 20), f32]) -> Tensor
   where b in [0, 8], n in [0, 300] {
   %y = matmul(%x, %w)
   return %y
-})", {1});
+})",
+                                        {1});
   expect_right(region, bucket_of({}), {{{"b", 2}, {"n", 5}}, {{"b", 1}, {"n", 33}}, {{"b", 0}, {"n", 33}}});
 }
 
@@ -182,7 +196,8 @@ fn @main(%x: Tensor[(b, s, 24), f32], %w: Tensor[(24, 36), f32], %bias: Tensor[(
   %r = dyn.reshape(%z, %shape)
   %t = transpose(%r) {perm = (0, 2, 1, 3)}
   return %t
-})", {1});
+})",
+                                        {1});
   expect_right(region, bucket_of({{0, 2400}}), {{{"b", 2}, {"s", 5}}, {{"b", 3}, {"s", 33}}, {{"b", 1}, {"s", 0}}});
 }
 
