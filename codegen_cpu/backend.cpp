@@ -42,25 +42,28 @@ class CpuBackend : public ir::Backend {
     return matmul_packed_layout({target_, region, *form}, parameter);
   }
 
-  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) const override {
+  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout,
+                  const ir::Tensor& weight) const override {
     const auto form = form_of(region);
     internal_check(std::holds_alternative<ir::MatmulForm>(form->skeleton), "only matmul packs its weights");
     return matmul_pack({target_, region, *form}, parameter, layout, weight);
   }
 
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
-    return ask(region, Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_candidates(inputs, bucket); },
-                                  [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_candidates(inputs, bucket); },
-                                  [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_candidates(inputs, bucket); },
-                                  [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_candidates(inputs, bucket); }});
+    return ask(region,
+               Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_candidates(inputs, bucket); },
+                          [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_candidates(inputs, bucket); },
+                          [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_candidates(inputs, bucket); },
+                          [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_candidates(inputs, bucket); }});
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {
-    return ask(region,
-               Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_cost(inputs, schedule, keys, threads); },
-                          [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_cost(inputs, schedule, keys, threads); },
-                          [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_cost(inputs, schedule, keys, threads); },
-                          [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, keys, threads); }});
+    return ask(
+        region,
+        Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_cost(inputs, schedule, keys, threads); },
+                   [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_cost(inputs, schedule, keys, threads); },
+                   [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_cost(inputs, schedule, keys, threads); },
+                   [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, keys, threads); }});
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
@@ -89,7 +92,7 @@ class CpuBackend : public ir::Backend {
 
   Target target_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::shared_ptr<const ir::LoopForm>> forms_;   // by the region's identity
+  mutable std::map<std::string, std::shared_ptr<const ir::LoopForm>> forms_;  // by the region's identity
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace anydim::codegen_cpu {
 namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorKind::Internal, fmt::format("internal error: generated code cannot become a blob: {}; please report this as a bug", why));
+  throw Error(ErrorKind::Internal,
+              fmt::format("internal error: generated code cannot become a blob: {}; please report this as a bug", why));
 }
 
 class Linker {
@@ -83,7 +84,8 @@ class Linker {
 
   std::int64_t address(const Elf64_Sym& symbol, const std::string& name) const {
     if (symbol.st_shndx == SHN_UNDEF) refuse(fmt::format("symbol {} is undefined", name));
-    if (symbol.st_shndx >= sections_.size() || !offsets_[symbol.st_shndx]) refuse(fmt::format("symbol {} is not in a placed section", name));
+    if (symbol.st_shndx >= sections_.size() || !offsets_[symbol.st_shndx])
+      refuse(fmt::format("symbol {} is not in a placed section", name));
     return static_cast<std::int64_t>(*offsets_[symbol.st_shndx] + symbol.st_value);
   }
 
@@ -112,7 +114,8 @@ class Linker {
       if (section.sh_type != SHT_SYMTAB) continue;
       for (std::uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
         const auto symbol = read<Elf64_Sym>(section.sh_offset + at);
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && text_at(section.sh_link, symbol.st_name) == entry) return address(symbol, std::string(entry));
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && text_at(section.sh_link, symbol.st_name) == entry)
+          return address(symbol, std::string(entry));
       }
     }
     refuse(fmt::format("the object has no symbol {}", entry));
@@ -120,7 +123,7 @@ class Linker {
 
   std::span<const std::byte> object_;
   std::vector<Elf64_Shdr> sections_;
-  std::vector<std::optional<std::size_t>> offsets_;   // in the blob
+  std::vector<std::optional<std::size_t>> offsets_;  // in the blob
   std::size_t names_ = 0;
   Blob blob_;
 };

@@ -10,9 +10,9 @@
 namespace anydim::codegen_cpu {
 
 struct Blob {
-  std::vector<std::byte> bytes;     // to be mapped readable and executable at a multiple of 64
+  std::vector<std::byte> bytes;  // to be mapped readable and executable at a multiple of 64
   std::int64_t entry_offset = 0;
-  std::int64_t code_bytes = 0;      // of it, machine code
+  std::int64_t code_bytes = 0;  // of it, machine code
 };
 
 // Lays out the allocated sections of the relocatable object `object` (x86-64 ELF) and applies the PC-relative relocations among them.

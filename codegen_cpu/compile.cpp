@@ -70,7 +70,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, problem);
   internal_check(found != nullptr, "this LLVM generates code for x86-64");
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;   // only where the emitter says so
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only where the emitter says so
   options.FunctionSections = false;
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, target.llvm_processor(), target.llvm_features(), options,
                                                                           llvm::Reloc::PIC_, llvm::CodeModel::Small,
@@ -83,7 +83,8 @@ Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine, std::str
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
-    throw Error(ErrorKind::Internal, fmt::format("internal error: generated code is ill-formed: {}; please report this as a bug", problems.str()));
+    throw Error(ErrorKind::Internal,
+                fmt::format("internal error: generated code is ill-formed: {}; please report this as a bug", problems.str()));
   }
   optimise(module, machine);
   llvm::SmallVector<char, 0> object;

@@ -157,7 +157,8 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
   }
   llvm::Value* pointers = lane_pointers(kernel, scope, base, dtype, offset);
   auto& at = kernel.at(scope);
-  llvm::Value* lanes = mask ? kernel.splat(mask, width) : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
+  llvm::Value* lanes =
+      mask ? kernel.splat(mask, width) : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
   return finish(at.CreateMaskedGather(type, pointers, alignment, lanes, llvm::Constant::getNullValue(type)));
 }
 

@@ -21,9 +21,10 @@ constexpr unsigned negative_or_truncate = 1, positive_flag = 2;
 
 class Elementwise {
  public:
-  Elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step, DType operand_dtype, const std::vector<llvm::Value*>& operands,
-              llvm::Value* mask)
-      : kernel_(kernel), scope_(scope), step_(step), dtype_(operand_dtype), operands_(operands), mask_(mask), type_(operands.at(0)->getType()) {
+  Elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step, DType operand_dtype,
+              const std::vector<llvm::Value*>& operands, llvm::Value* mask)
+      : kernel_(kernel), scope_(scope), step_(step), dtype_(operand_dtype), operands_(operands), mask_(mask),
+        type_(operands.at(0)->getType()) {
     const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
     width_ = vector ? vector->getNumElements() : 1;
   }
@@ -116,7 +117,8 @@ class Elementwise {
       case Op::mul: return at().CreateMul(a(), b());
       case Op::div: return quotient(is_signed);
       case Op::mod: return remainder(is_signed);
-      case Op::pow: return lanes([&](const std::vector<llvm::Value*>& scalars) { return integer_power(scalars[0], scalars[1], is_signed); });
+      case Op::pow:
+        return lanes([&](const std::vector<llvm::Value*>& scalars) { return integer_power(scalars[0], scalars[1], is_signed); });
       case Op::min: return extreme(llvm::Intrinsic::smin, llvm::Intrinsic::umin, b());
       case Op::max: return extreme(llvm::Intrinsic::smax, llvm::Intrinsic::umax, b());
       case Op::bit_and: return at().CreateAnd(a(), b());
@@ -169,7 +171,8 @@ class Elementwise {
 
   llvm::Value* integer_power(llvm::Value* base, llvm::Value* exponent, bool is_signed) {
     auto* i64 = at().getInt64Ty();
-    auto* result = at().CreateCall(power_function(is_signed), {at().CreateIntCast(base, i64, is_signed), at().CreateIntCast(exponent, i64, is_signed)});
+    auto* result = at().CreateCall(power_function(is_signed),
+                                   {at().CreateIntCast(base, i64, is_signed), at().CreateIntCast(exponent, i64, is_signed)});
     return at().CreateTrunc(result, type_->getScalarType());
   }
 
@@ -178,7 +181,8 @@ class Elementwise {
     const char* name = is_signed ? "power" : "unsigned_power";
     if (auto* known = kernel_.module().getFunction(name)) return known;
     auto* i64 = at().getInt64Ty();
-    auto* function = llvm::Function::Create(llvm::FunctionType::get(i64, {i64, i64}, false), llvm::GlobalValue::InternalLinkage, name, kernel_.module());
+    auto* function =
+        llvm::Function::Create(llvm::FunctionType::get(i64, {i64, i64}, false), llvm::GlobalValue::InternalLinkage, name, kernel_.module());
     set_function_attributes(*function, kernel_.target());
     function->addFnAttr(llvm::Attribute::NoInline);
     auto& context = kernel_.context();
@@ -324,7 +328,8 @@ class Elementwise {
   llvm::Value* real_power() {
     // Squares and cubes are what models raise to; the products are as good as pow.
     if (const auto* constant = llvm::dyn_cast<llvm::Constant>(b())) {
-      const auto* splat = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant->getType()->isVectorTy() ? constant->getSplatValue() : constant);
+      const auto* splat =
+          llvm::dyn_cast_or_null<llvm::ConstantFP>(constant->getType()->isVectorTy() ? constant->getSplatValue() : constant);
       if (splat && splat->isExactlyValue(1.0)) return a();
       if (splat && splat->isExactlyValue(2.0)) return at().CreateFMul(a(), a());
       if (splat && splat->isExactlyValue(3.0)) return at().CreateFMul(at().CreateFMul(a(), a()), a());

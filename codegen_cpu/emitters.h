@@ -9,7 +9,7 @@
 namespace anydim::codegen_cpu {
 
 struct EmittedKernel {
-  ir::Dim tasks;           // over the region's symbols
+  ir::Dim tasks;  // over the region's symbols
   ir::Dim scratch_bytes;
 };
 
@@ -26,11 +26,11 @@ ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, 
 struct RowStages {
   const std::vector<ir::Iteration>& inner;
   const std::vector<ir::RowStage>& stages;
-  const std::vector<ir::DType>& scratch;         // dtype of each Scratch slot
+  const std::vector<ir::DType>& scratch;  // dtype of each Scratch slot
   std::int32_t accumulators = 0;
-  std::vector<llvm::Value*> scratch_bases;       // address of each slot's vector for this row
-  unsigned width = 1;                            // lanes
-  unsigned unroll = 1;                           // vectors a step of the loop
+  std::vector<llvm::Value*> scratch_bases;  // address of each slot's vector for this row
+  unsigned width = 1;                       // lanes
+  unsigned unroll = 1;                      // vectors a step of the loop
 };
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);
 

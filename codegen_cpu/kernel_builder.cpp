@@ -30,15 +30,9 @@ void set_function_attributes(llvm::Function& function, const Target& target) {
 }
 
 KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket)
-    : target_(target),
-      region_(region),
-      form_(form),
-      bucket_(bucket),
-      symbols_(form.symbols),
-      context_(std::make_unique<llvm::LLVMContext>()),
-      machine_(make_machine(target)),
-      module_(std::make_unique<llvm::Module>("kernel", *context_)),
-      builder_(*context_) {
+    : target_(target), region_(region), form_(form), bucket_(bucket), symbols_(form.symbols),
+      context_(std::make_unique<llvm::LLVMContext>()), machine_(make_machine(target)),
+      module_(std::make_unique<llvm::Module>("kernel", *context_)), builder_(*context_) {
   module_->setTargetTriple(machine_->getTargetTriple().str());
   module_->setDataLayout(machine_->createDataLayout());
   module_->setPICLevel(llvm::PICLevel::BigPIC);
@@ -239,7 +233,8 @@ llvm::Function* KernelBuilder::report_function() {
   code.CreateCondBr(code.CreateExtractValue(exchange, 1), first, done);
   code.SetInsertPoint(first);
   static_assert(offsetof(ir::KernelError, value) == 8);
-  code.CreateStore(report_->getArg(2), code.CreateConstInBoundsGEP1_64(code.getInt8Ty(), report_->getArg(0), offsetof(ir::KernelError, value)));
+  code.CreateStore(report_->getArg(2),
+                   code.CreateConstInBoundsGEP1_64(code.getInt8Ty(), report_->getArg(0), offsetof(ir::KernelError, value)));
   code.CreateBr(done);
   code.SetInsertPoint(done);
   code.CreateRetVoid();

@@ -37,10 +37,10 @@ class KernelBuilder {
 
   // The entry: region symbols are defined there.
   Scope& root() { return *root_; }
-  llvm::Value* begin() const { return begin_; }     // i64, tasks of this call
+  llvm::Value* begin() const { return begin_; }  // i64, tasks of this call
   llvm::Value* end() const { return end_; }
   llvm::Value* scratch() const { return scratch_; }
-  llvm::Value* error() const { return error_; }     // KernelError*
+  llvm::Value* error() const { return error_; }  // KernelError*
 
   // Region parameters, then results. Distinct buffers never overlap.
   std::size_t parameters() const { return parameters_; }
@@ -73,8 +73,8 @@ class KernelBuilder {
   void for_range(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step, const LoopBody& body);
 
   llvm::Value* constant(std::int64_t value) { return builder_.getInt64(static_cast<std::uint64_t>(value)); }
-  llvm::Type* storage_type(ir::DType dtype);        // of one element in memory: bool is i8, f16 and bf16 are i16
-  llvm::Type* value_type(ir::DType dtype);          // of one element in a register: bool is i1, f16 and bf16 are float
+  llvm::Type* storage_type(ir::DType dtype);                // of one element in memory: bool is i8, f16 and bf16 are i16
+  llvm::Type* value_type(ir::DType dtype);                  // of one element in a register: bool is i1, f16 and bf16 are float
   llvm::Type* vector_of(llvm::Type* type, unsigned width);  // the type itself for width 1
   llvm::Value* splat(llvm::Value* scalar, unsigned width);  // at here(); a vector stays as it is
   // Address of element `offset` (i64) of a buffer of `dtype` at `pointer`.

@@ -62,6 +62,8 @@ double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::spa
   return launch_seconds(cycles, traffic_bytes(inputs, points), points / static_cast<double>(schedule.field("grain")), threads);
 }
 
-std::vector<std::vector<std::int64_t>> map_edges(const PlanInputs& inputs) { return {inputs.region.keys.size(), std::vector<std::int64_t>{}}; }
+std::vector<std::vector<std::int64_t>> map_edges(const PlanInputs& inputs) {
+  return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
+}
 
 }  // namespace anydim::codegen_cpu

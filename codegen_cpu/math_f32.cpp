@@ -11,18 +11,21 @@ namespace anydim::codegen_cpu {
 namespace {
 
 // exp(r) = 1 + r + r^2 P(r), |r| <= ln(2) / 2
-constexpr float exp_coefficients[] = {0.4999999403953552F, 0.1666651964187622F, 0.04166840389370918F, 0.00836889911442995F, 0.001381422160193324F};
+constexpr float exp_coefficients[] = {0.4999999403953552F, 0.1666651964187622F, 0.04166840389370918F, 0.00836889911442995F,
+                                      0.001381422160193324F};
 // log(1 + f) = f - f^2 / 2 + f^3 P(f), 1 + f between sqrt(1/2) and sqrt(2)
-constexpr float log_coefficients[] = {0.3333331346511841F,   -0.25000008940696716F, 0.2000211924314499F,  -0.1666799634695053F, 0.14219552278518677F,
-                                      -0.1240558922290802F,  0.11888162046670914F,  -0.11675652116537094F, 0.06746640056371689F};
+constexpr float log_coefficients[] = {0.3333331346511841F,  -0.25000008940696716F, 0.2000211924314499F,
+                                      -0.1666799634695053F, 0.14219552278518677F,  -0.1240558922290802F,
+                                      0.11888162046670914F, -0.11675652116537094F, 0.06746640056371689F};
 // tanh(x) = x P(x^2) / Q(x^2), |x| <= 9.02
 constexpr float tanh_above[] = {1.0F, 0.13379719853401184F, 0.003494036616757512F, 2.0583514924510382e-05F, 1.331911914093098e-08F};
 constexpr float tanh_below[] = {1.0F, 0.4671303629875183F, 0.02587108127772808F, 0.00032830960117280483F, 7.762038762848533e-07F};
 constexpr float tanh_limit = 9.02F;
 // erf(x) = x P(x^2) / Q(x^2), |x| <= 3.93
-constexpr float erf_above[] = {1.1283791065216064F,   0.19078445434570312F,   0.05279035493731499F,
+constexpr float erf_above[] = {1.1283791065216064F,    0.19078445434570312F,   0.05279035493731499F,
                                0.0037796322721987963F, 0.0002848084841389209F, 2.041957714027376e-06F};
-constexpr float erf_below[] = {1.0F, 0.5024110674858093F, 0.11425776779651642F, 0.014997484162449837F, 0.0011652171378955245F, 3.800393460551277e-05F};
+constexpr float erf_below[] = {
+    1.0F, 0.5024110674858093F, 0.11425776779651642F, 0.014997484162449837F, 0.0011652171378955245F, 3.800393460551277e-05F};
 constexpr float erf_limit = 3.92F;
 
 // ln 2 in two parts; the first has so few bits that multiples of it by small integers are exact.
@@ -56,7 +59,7 @@ class Math {
     auto* one = from_bits(at_.CreateOr(at_.CreateAnd(bits(x), integer(std::numeric_limits<std::int32_t>::min())), bits(real(1.0))));
     const auto magnitude = [&](llvm::Value* value) { return at_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value); };
     auto* far = at_.CreateFCmpOGE(magnitude(x), real(limit));
-    auto* over = at_.CreateFCmpOGT(magnitude(ratio), real(1.0));   // by rounding, close to the limit
+    auto* over = at_.CreateFCmpOGT(magnitude(ratio), real(1.0));  // by rounding, close to the limit
     return at_.CreateSelect(at_.CreateOr(far, over), one, ratio);
   }
 
@@ -109,9 +112,7 @@ class Math {
   llvm::Value* tanh(llvm::Value* x) { return rational(x, tanh_above, tanh_below, tanh_limit); }
 
   // x / 2 * (1 + inner)
-  llvm::Value* half_plus(llvm::Value* x, llvm::Value* inner) {
-    return multiply_add_half(at_.CreateFMul(x, real(0.5)), inner);
-  }
+  llvm::Value* half_plus(llvm::Value* x, llvm::Value* inner) { return multiply_add_half(at_.CreateFMul(x, real(0.5)), inner); }
 
  private:
   llvm::Value* multiply_add_half(llvm::Value* half, llvm::Value* inner) { return at_.CreateFMul(half, at_.CreateFAdd(inner, real(1.0))); }

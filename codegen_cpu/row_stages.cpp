@@ -94,7 +94,9 @@ class Accumulator {
   }
 
  private:
-  llvm::Value* load(Scope& scope, llvm::AllocaInst* variable) { return kernel_.at(scope).CreateLoad(variable->getAllocatedType(), variable); }
+  llvm::Value* load(Scope& scope, llvm::AllocaInst* variable) {
+    return kernel_.at(scope).CreateLoad(variable->getAllocatedType(), variable);
+  }
   llvm::Value* combine(Scope& scope, llvm::Value* a, llvm::Value* b) {
     ir::ScalarStep step;
     step.op = op_of(reduction_.kind);
@@ -165,7 +167,8 @@ class StageEmitter {
     ProgramEmitter program(kernel_, stage.program, row_, roots(stage));
     prepare(program);
     for (const ir::Store& store : stage.stores) program.store(row_, store);
-    for (const auto& reduction : stage.reductions) values_.at(static_cast<std::size_t>(reduction.slot)) = program.value(row_, reduction.step);
+    for (const auto& reduction : stage.reductions)
+      values_.at(static_cast<std::size_t>(reduction.slot)) = program.value(row_, reduction.step);
   }
 
   void emit_pass(const ir::RowStage& stage) {
@@ -180,7 +183,8 @@ class StageEmitter {
       ProgramEmitter program(kernel_, stage.program, scope, roots(stage));
       prepare(program);
       emit_loops(scope, 0, [&](Scope& point, unsigned copy) {
-        for (std::size_t i = 0; i < accumulators.size(); ++i) accumulators[i].add(point, program.value(point, stage.reductions[i].step), copy);
+        for (std::size_t i = 0; i < accumulators.size(); ++i)
+          accumulators[i].add(point, program.value(point, stage.reductions[i].step), copy);
         for (const auto& keep : stage.keeps) {
           const auto slot = static_cast<std::size_t>(keep.slot);
           store_elements(kernel_, point, bases_.at(slot), stages_.scratch.at(slot), scratch_index_, program.value(point, keep.step));
@@ -210,7 +214,8 @@ class StageEmitter {
     llvm::Value* extent = emit_index(kernel_, scope, iteration.extent);
     if (depth + 1 == stages_.inner.size() && !lanes_are_rows_) {
       const std::int64_t turn = std::int64_t{stages_.width} * stages_.unroll;
-      VectorRange range{.symbol = iteration.symbol, .first = kernel_.constant(0), .last = extent, .width = stages_.width, .unroll = stages_.unroll};
+      VectorRange range{
+          .symbol = iteration.symbol, .first = kernel_.constant(0), .last = extent, .width = stages_.width, .unroll = stages_.unroll};
       range.whole = ir::divisor(iteration.extent, kernel_.symbols()) % turn == 0;
       emit_vector_range(kernel_, scope, range, body);
       return;
@@ -229,7 +234,7 @@ class StageEmitter {
   Dim inner_index_, scratch_index_;
   Dim inner_count_ = Dim(1);
   std::vector<llvm::Value*> bases_;
-  std::vector<llvm::Value*> values_;   // of Accumulated slots
+  std::vector<llvm::Value*> values_;  // of Accumulated slots
 };
 
 }  // namespace

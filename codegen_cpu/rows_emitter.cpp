@@ -15,8 +15,13 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir
   Dim inner_count(1);
   for (const ir::Iteration& iteration : form.inner) inner_count = inner_count * iteration.extent;
   ScratchLayout layout;
-  RowStages stages{.inner = form.inner, .stages = form.stages, .scratch = form.scratch, .accumulators = form.accumulators, .scratch_bases = {},
-                   .width = lanes_are_rows ? 1 : width, .unroll = lanes_are_rows ? 1 : unroll};
+  RowStages stages{.inner = form.inner,
+                   .stages = form.stages,
+                   .scratch = form.scratch,
+                   .accumulators = form.accumulators,
+                   .scratch_bases = {},
+                   .width = lanes_are_rows ? 1 : width,
+                   .unroll = lanes_are_rows ? 1 : unroll};
   for (const ir::DType dtype : form.scratch) {
     const auto bytes = static_cast<std::int64_t>(ir::size_of(dtype)) * (lanes_are_rows ? std::int64_t{width} : 1);
     stages.scratch_bases.push_back(layout.reserve(kernel, inner_count * bytes));

@@ -27,10 +27,13 @@ int contiguity_along(const PlanInputs& inputs, const RowForm& form, const std::s
 }
 
 std::int64_t narrowed(int lanes, std::int64_t longest) {
-  return longest >= lanes ? lanes : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(longest, 1))));
+  return longest >= lanes ? lanes
+                          : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(longest, 1))));
 }
 
-std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) { return ir::bounds(iteration.extent, inputs.form.symbols).high; }
+std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) {
+  return ir::bounds(iteration.extent, inputs.form.symbols).high;
+}
 
 }  // namespace
 
@@ -64,13 +67,18 @@ double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::sp
   for (const ir::RowStage& stage : form.stages) {
     const double point = point_cycles(inputs, stage.program, stage.stores, run.symbol, static_cast<int>(lanes));
     // A horizontal sum at the end of every row, and the latency of the chain of additions.
-    const double reduction = stage.reductions.empty() ? 0 : across ? 4 * inner / lanes : 20 + 4 * inner / lanes / static_cast<double>(schedule.field("unroll"));
+    const double reduction = stage.reductions.empty() ? 0
+                             : across                 ? 4 * inner / lanes
+                                                      : 20 + 4 * inner / lanes / static_cast<double>(schedule.field("unroll"));
     cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
   }
-  const double tasks = std::max(1.0, across ? rows / static_cast<double>(schedule.field("grain")) : rows * inner / static_cast<double>(schedule.field("grain")));
+  const double tasks = std::max(
+      1.0, across ? rows / static_cast<double>(schedule.field("grain")) : rows * inner / static_cast<double>(schedule.field("grain")));
   return launch_seconds(cycles, traffic_bytes(inputs, rows * inner), std::min(tasks, rows), threads);
 }
 
-std::vector<std::vector<std::int64_t>> rows_edges(const PlanInputs& inputs) { return {inputs.region.keys.size(), std::vector<std::int64_t>{}}; }
+std::vector<std::vector<std::int64_t>> rows_edges(const PlanInputs& inputs) {
+  return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
+}
 
 }  // namespace anydim::codegen_cpu

@@ -21,7 +21,8 @@ Dim row_major(const std::vector<Dim>& index, const std::vector<Dim>& dims, const
 
 }  // namespace
 
-ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor, const std::vector<std::int32_t>& roots)
+ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor,
+                               const std::vector<std::int32_t>& roots)
     : kernel_(kernel), floor_(floor), number_(kernel.fresh_number()), steps_(program.steps) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     ScalarStep& step = steps_[i];
@@ -51,7 +52,7 @@ void ProgramEmitter::find_guards(const std::vector<std::int32_t>& roots) {
   std::vector<Need> needs(count);
   for (const std::int32_t root : roots) needs[static_cast<std::size_t>(root)] = {.used = true, .always = true, .guards = {}};
   for (std::size_t i = count; i-- > 0;) {
-    if (!needs[i].used) needs[i].always = true;   // nobody inside uses it: somebody outside may
+    if (!needs[i].used) needs[i].always = true;  // nobody inside uses it: somebody outside may
     const auto add = [&](std::size_t operand, const Need& need) {
       Need& target = needs[operand];
       target.used = true;
@@ -76,7 +77,9 @@ void ProgramEmitter::find_guards(const std::vector<std::int32_t>& roots) {
 
 void ProgramEmitter::set_accumulated(std::int32_t slot, llvm::Value* value, Scope& home) { accumulated_[slot] = {value, &home}; }
 
-void ProgramEmitter::set_scratch(std::int32_t slot, llvm::Value* base, DType dtype, const Dim& index) { scratch_[slot] = {base, dtype, index}; }
+void ProgramEmitter::set_scratch(std::int32_t slot, llvm::Value* base, DType dtype, const Dim& index) {
+  scratch_[slot] = {base, dtype, index};
+}
 
 ProgramEmitter::Placed ProgramEmitter::place(Scope& scope, std::int32_t position) {
   const auto key = std::pair(number_, position);

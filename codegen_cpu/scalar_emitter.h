@@ -53,7 +53,7 @@ class ProgramEmitter {
   KernelBuilder& kernel_;
   Scope& floor_;
   std::uint64_t number_;
-  std::map<std::string, ir::Dim> names_;           // step symbols as they are called in this kernel
+  std::map<std::string, ir::Dim> names_;  // step symbols as they are called in this kernel
   std::vector<ir::ScalarStep> steps_;
   std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
   std::map<std::int32_t, Placed> accumulated_;

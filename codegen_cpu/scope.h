@@ -16,9 +16,9 @@ namespace anydim::codegen_cpu {
 
 // One iteration symbol spread over the lanes of vectors: lane l has the value (symbol's value in its scope) + l.
 struct Lanes {
-  std::string symbol;               // empty: no vectors
+  std::string symbol;  // empty: no vectors
   unsigned width = 1;
-  llvm::Value* mask = nullptr;      // <width x i1>: lanes that exist (a loop's tail); null: all
+  llvm::Value* mask = nullptr;  // <width x i1>: lanes that exist (a loop's tail); null: all
 };
 
 // A scope is a loop body, a guarded block or the kernel's entry. Code always goes before the scope's anchor, an instruction of the block
@@ -57,8 +57,8 @@ class Scope {
   void set_lanes(Lanes lanes) { lanes_ = std::move(lanes); }
 
   // Values already computed in this very scope.
-  std::map<std::pair<ir::Dim, bool>, llvm::Value*> dims;                         // bool: spread over lanes
-  std::map<std::pair<std::uint64_t, std::int32_t>, llvm::Value*> steps;          // program's number, step
+  std::map<std::pair<ir::Dim, bool>, llvm::Value*> dims;                 // bool: spread over lanes
+  std::map<std::pair<std::uint64_t, std::int32_t>, llvm::Value*> steps;  // program's number, step
   std::map<std::pair<llvm::Value*, ir::Dim>, llvm::Value*> pointers;
 
  private:

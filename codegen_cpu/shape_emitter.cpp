@@ -61,7 +61,7 @@ class ShapeEmitter {
 
   struct Checked {
     llvm::Value* value = nullptr;
-    llvm::Value* failed = nullptr;   // i1; null: cannot fail
+    llvm::Value* failed = nullptr;  // i1; null: cannot fail
   };
 
   Checked value(const Dim& dim) {
@@ -84,7 +84,8 @@ class ShapeEmitter {
       case Dim::Kind::Value: {
         const auto leaf = std::find(program_.leaves.begin(), program_.leaves.end(), dim.leaf());
         internal_check(leaf != program_.leaves.end(), "a shape program's expressions mention only its leaves: " + dim.to_string());
-        auto* address = at_.CreateConstInBoundsGEP1_64(at_.getInt64Ty(), function_->getArg(0), static_cast<std::uint64_t>(leaf - program_.leaves.begin()));
+        auto* address = at_.CreateConstInBoundsGEP1_64(at_.getInt64Ty(), function_->getArg(0),
+                                                       static_cast<std::uint64_t>(leaf - program_.leaves.begin()));
         return {at_.CreateLoad(at_.getInt64Ty(), address)};
       }
       case Dim::Kind::Sum: return sum(dim);
@@ -95,7 +96,8 @@ class ShapeEmitter {
         Checked best = value(dim.operands().front());
         for (std::size_t i = 1; i < dim.operands().size(); ++i) {
           const Checked next = value(dim.operands()[i]);
-          best.value = at_.CreateBinaryIntrinsic(dim.kind() == Dim::Kind::Min ? llvm::Intrinsic::smin : llvm::Intrinsic::smax, best.value, next.value);
+          best.value = at_.CreateBinaryIntrinsic(dim.kind() == Dim::Kind::Min ? llvm::Intrinsic::smin : llvm::Intrinsic::smax, best.value,
+                                                 next.value);
           best.failed = either(best.failed, next.failed);
         }
         return best;
@@ -142,7 +144,8 @@ class ShapeEmitter {
         product = i == 0 && term.coefficient == 1 ? factor : checked(llvm::Intrinsic::smul_with_overflow, product, factor);
       }
       const Checked last = value(term.factors.back());
-      Checked whole{at_.CreateMul(at_.CreateSExt(product.value, wide), at_.CreateSExt(last.value, wide)), either(product.failed, last.failed)};
+      Checked whole{at_.CreateMul(at_.CreateSExt(product.value, wide), at_.CreateSExt(last.value, wide)),
+                    either(product.failed, last.failed)};
       total = checked(llvm::Intrinsic::sadd_with_overflow, total, whole);
     }
     auto* narrow = at_.CreateTrunc(total.value, at_.getInt64Ty());

@@ -83,7 +83,8 @@ Target detect_target(std::optional<Level> forced) {
   }
   if (forced && *forced != target.level) {
     if (*forced > target.level) {
-      throw Error(ErrorKind::Resource, fmt::format("this processor offers {}, not {}: ask for a lower level", name_of(target.level), name_of(*forced)));
+      throw Error(ErrorKind::Resource,
+                  fmt::format("this processor offers {}, not {}: ask for a lower level", name_of(target.level), name_of(*forced)));
     }
     target = Target{.level = *forced};
   }

@@ -19,14 +19,14 @@ std::optional<Level> level_named(std::string_view name);
 
 struct Target {
   Level level = Level::Baseline;
-  bool avx512_bf16 = false;                // dot products of bf16 pairs
-  int vector_bytes() const;                // widest register: 16, 32 or 64
-  int vector_registers() const;            // 16, or 32 with AVX-512
+  bool avx512_bf16 = false;      // dot products of bf16 pairs
+  int vector_bytes() const;      // widest register: 16, 32 or 64
+  int vector_registers() const;  // 16, or 32 with AVX-512
   bool fused_multiply_add() const { return level != Level::Baseline; }
   int lanes(int element_bytes) const { return vector_bytes() / element_bytes; }
-  std::string name() const;                // part of a kernel's key, e.g. "x86-64 avx512 avx512bf16"
-  std::string llvm_processor() const;      // LLVM's processor name
-  std::string llvm_features() const;       // LLVM's feature string, beyond the processor's
+  std::string name() const;            // part of a kernel's key, e.g. "x86-64 avx512 avx512bf16"
+  std::string llvm_processor() const;  // LLVM's processor name
+  std::string llvm_features() const;   // LLVM's feature string, beyond the processor's
 };
 
 // What this processor and operating system offer. `forced`: at most this level; Error{Resource} where the processor lacks it.

@@ -92,8 +92,8 @@ void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& r
       for (unsigned copy = 0; copy < range.unroll; ++copy) {
         Scope one(inner);
         auto& at = kernel.at(one);
-        run(one, copy == 0 ? position : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "", true, true), range.width,
-            copy, nullptr);
+        run(one, copy == 0 ? position : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "", true, true),
+            range.width, copy, nullptr);
       }
     });
     if (range.whole) return;

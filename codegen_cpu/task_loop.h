@@ -13,14 +13,15 @@ namespace anydim::codegen_cpu {
 struct TaskPlan {
   ir::Dim rows;
   ir::Dim length;
-  ir::Dim rows_per_task;     // at least 1
-  ir::Dim piece;             // elements of a row that one task covers
-  ir::Dim pieces;            // of a row
+  ir::Dim rows_per_task;  // at least 1
+  ir::Dim piece;          // elements of a row that one task covers
+  ir::Dim pieces;         // of a row
   ir::Dim tasks;
 };
 
 // Tasks of about `grain` elements; pieces are multiples of `multiple` elements. Rows are not cut where `whole_rows`.
-TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length, std::int64_t grain, std::int64_t multiple, bool whole_rows);
+TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length, std::int64_t grain, std::int64_t multiple,
+                    bool whole_rows);
 
 // Runs body for every row piece of tasks [begin, end), with the outer iterations' symbols defined, on elements [first, last) of the row.
 // `begin` < `end` need not hold; every extent of `outer` is at least 1 where it does.
@@ -37,8 +38,9 @@ struct VectorRange {
   llvm::Value* last = nullptr;
   unsigned width = 1;
   unsigned unroll = 1;
-  bool whole = false;        // last - first is known to be a multiple of width * unroll
+  bool whole = false;  // last - first is known to be a multiple of width * unroll
 };
-void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range, const std::function<void(Scope&, unsigned copy)>& body);
+void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
+                       const std::function<void(Scope&, unsigned copy)>& body);
 
 }  // namespace anydim::codegen_cpu

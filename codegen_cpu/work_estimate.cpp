@@ -78,24 +78,31 @@ const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t positio
   return inputs.region.body.tensor_type(inputs.region.body.body.results.at(static_cast<std::size_t>(position)));
 }
 
-Dim load_offset(const PlanInputs& inputs, const ScalarStep& load) { return row_major(load.index, parameter_type(inputs, load.buffer).dims); }
+Dim load_offset(const PlanInputs& inputs, const ScalarStep& load) {
+  return row_major(load.index, parameter_type(inputs, load.buffer).dims);
+}
 
-Dim store_offset(const PlanInputs& inputs, const ir::Store& store) { return row_major(store.index, result_type(inputs, store.output).dims); }
+Dim store_offset(const PlanInputs& inputs, const ir::Store& store) {
+  return row_major(store.index, result_type(inputs, store.output).dims);
+}
 
-double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol,
-                    int lanes) {
+double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
+                    const std::string& symbol, int lanes) {
   double cycles = 1;
   for (const ScalarStep& step : program.steps) {
-    if (step.kind == ScalarStep::Kind::Load) cycles += access_cycles(stride_along(load_offset(inputs, step), symbol, inputs.form.symbols), lanes);
+    if (step.kind == ScalarStep::Kind::Load)
+      cycles += access_cycles(stride_along(load_offset(inputs, step), symbol, inputs.form.symbols), lanes);
     if (step.kind == ScalarStep::Kind::Scratch) cycles += 1;
     if (step.kind == ScalarStep::Kind::Apply) cycles += operation_cycles(step);
     if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded) cycles += 2;
   }
-  for (const ir::Store& store : stores) cycles += access_cycles(stride_along(store_offset(inputs, store), symbol, inputs.form.symbols), lanes);
+  for (const ir::Store& store : stores)
+    cycles += access_cycles(stride_along(store_offset(inputs, store), symbol, inputs.form.symbols), lanes);
   return cycles / lanes;
 }
 
-int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol) {
+int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
+               const std::string& symbol) {
   int balance = 0;
   const auto count = [&](const Dim& offset) {
     const Stride stride = stride_along(offset, symbol, inputs.form.symbols);
@@ -134,7 +141,7 @@ int natural_lanes(const Target& target, const ir::ScalarProgram& program) {
 
 double launch_seconds(double cycles, double bytes, double tasks, int threads) {
   constexpr double frequency = 3.0e9;
-  constexpr double cached_bandwidth = 40e9, memory_bandwidth = 12e9;   // bytes a second of one core
+  constexpr double cached_bandwidth = 40e9, memory_bandwidth = 12e9;  // bytes a second of one core
   constexpr double cache_bytes = 1 << 20;
   constexpr double launch = 0.15e-6, fork_and_join = 1.0e-6;
   const double workers = std::max(1.0, std::min<double>(threads, tasks));

@@ -21,8 +21,8 @@ const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t positio
 
 // Work of one point of a program whose lanes run along `symbol`, in cycles of one core: arithmetic spread over `lanes`, accesses that aren't
 // contiguous one by one.
-double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol,
-                    int lanes);
+double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
+                    const std::string& symbol, int lanes);
 // Accesses (loads and stores) that are contiguous along the symbol, less those that are strided.
 int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol);
 // Bytes that one launch must read and write at least: every buffer the programs touch, once, but no more than `points` elements of each.

@@ -130,8 +130,10 @@ ShapeInterpreter::Register ShapeInterpreter::execute(const Instruction& instruct
       const bool off = rest != 0 && (rest < 0) != (b < 0);
       return {modulo ? rest + (off ? b : 0) : a / b - (off ? 1 : 0), false};
     }
-    case Dim::Kind::Min: return {std::min(at(instruction.a).value, at(instruction.b).value), at(instruction.a).failed || at(instruction.b).failed};
-    case Dim::Kind::Max: return {std::max(at(instruction.a).value, at(instruction.b).value), at(instruction.a).failed || at(instruction.b).failed};
+    case Dim::Kind::Min:
+      return {std::min(at(instruction.a).value, at(instruction.b).value), at(instruction.a).failed || at(instruction.b).failed};
+    case Dim::Kind::Max:
+      return {std::max(at(instruction.a).value, at(instruction.b).value), at(instruction.a).failed || at(instruction.b).failed};
     case Dim::Kind::Select: {
       const bool chosen = holds(instruction.comparison, at(instruction.a).value, at(instruction.b).value);
       const Register& result = at(chosen ? instruction.c : instruction.d);

@@ -12,8 +12,8 @@
 namespace anydim::ir {
 
 struct ShapeProgram {
-  std::vector<DimLeaf> leaves;      // inputs, in order
-  std::vector<Dim> expressions;     // outputs, in order; mention only these leaves
+  std::vector<DimLeaf> leaves;   // inputs, in order
+  std::vector<Dim> expressions;  // outputs, in order; mention only these leaves
 };
 
 // Straight-line code for a small register machine: common subexpressions once, checked 64-bit arithmetic. Made once, run per call.
@@ -30,12 +30,12 @@ class ShapeInterpreter {
   struct Instruction {
     Dim::Kind kind{};
     Comparison comparison{};
-    std::int32_t a = -1, b = -1, c = -1, d = -1;   // registers; leaf: its position; sum: first term and number of terms
-    std::int64_t constant = 0;                     // of a constant or a sum
+    std::int32_t a = -1, b = -1, c = -1, d = -1;  // registers; leaf: its position; sum: first term and number of terms
+    std::int64_t constant = 0;                    // of a constant or a sum
   };
   struct Term {
     std::int64_t coefficient = 1;
-    std::int32_t first = 0, count = 0;             // of factors_
+    std::int32_t first = 0, count = 0;  // of factors_
   };
   struct Register {
     std::int64_t value = 0;
@@ -46,11 +46,11 @@ class ShapeInterpreter {
   Register execute(const Instruction& instruction, std::span<const std::int64_t> leaves, const Register* registers) const;
   Register sum(const Instruction& instruction, const Register* registers) const;
 
-  std::vector<Instruction> instructions_;          // instruction i sets register i
+  std::vector<Instruction> instructions_;  // instruction i sets register i
   std::vector<Term> terms_;
-  std::vector<std::int32_t> factors_;              // registers
-  std::vector<std::int32_t> outputs_;              // registers
-  std::vector<std::int32_t> ready_;                // instructions to run before output i is known
+  std::vector<std::int32_t> factors_;  // registers
+  std::vector<std::int32_t> outputs_;  // registers
+  std::vector<std::int32_t> ready_;    // instructions to run before output i is known
 };
 
 }  // namespace anydim::ir

@@ -44,7 +44,8 @@ TEST(Backend, AnswersForARegion) {
   EXPECT_EQ(schedules.front().name, "rows");
   EXPECT_EQ(backend->key_edges(region.region).size(), region.region.keys.size());
   const std::vector<std::int64_t> few{4, 16}, many{4000, 160};
-  const double small = backend->estimate(region.region, schedules.front(), few, 1), large = backend->estimate(region.region, schedules.front(), many, 1);
+  const double small = backend->estimate(region.region, schedules.front(), few, 1),
+               large = backend->estimate(region.region, schedules.front(), many, 1);
   EXPECT_GT(small, 0);
   EXPECT_GT(large, small);
   EXPECT_LT(backend->estimate(region.region, schedules.front(), many, 2), large);

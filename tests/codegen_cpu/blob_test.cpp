@@ -44,7 +44,9 @@ std::string message_of(const std::function<void()>& action) {
   return "no error";
 }
 
-std::string refused(const std::string& why) { return "internal error: generated code cannot become a blob: " + why + "; please report this as a bug"; }
+std::string refused(const std::string& why) {
+  return "internal error: generated code cannot become a blob: " + why + "; please report this as a bug";
+}
 
 TEST(Blob, RunsWithTablesAndLocalCalls) {
   TestModule test;
@@ -53,7 +55,8 @@ TEST(Blob, RunsWithTablesAndLocalCalls) {
   for (std::uint64_t i = 0; i < 100; ++i) squares.push_back(i * i);
   auto* table = new llvm::GlobalVariable(test.module, llvm::ArrayType::get(i64, squares.size()), true, llvm::GlobalValue::InternalLinkage,
                                          llvm::ConstantDataArray::get(test.context, squares), "squares");
-  auto* helper = llvm::Function::Create(llvm::FunctionType::get(i64, {i64}, false), llvm::GlobalValue::InternalLinkage, "helper", test.module);
+  auto* helper =
+      llvm::Function::Create(llvm::FunctionType::get(i64, {i64}, false), llvm::GlobalValue::InternalLinkage, "helper", test.module);
   helper->addFnAttr(llvm::Attribute::NoInline);
   llvm::IRBuilder<> inner(llvm::BasicBlock::Create(test.context, "start", helper));
   inner.CreateRet(inner.CreateLoad(i64, inner.CreateGEP(i64, table, helper->getArg(0))));
@@ -97,7 +100,7 @@ TEST(Blob, RefusesMissingEntryAndDamagedObjects) {
 }
 
 TEST(Compile, RefusesIllFormedModules) {
-  TestModule test;   // no terminator
+  TestModule test;  // no terminator
   EXPECT_NE(message_of([&] { test.compile(); }).find("generated code is ill-formed"), std::string::npos);
 }
 

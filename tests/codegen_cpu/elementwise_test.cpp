@@ -14,8 +14,9 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names real_unary{"abs", "neg", "sign", "floor", "ceil", "round", "sqrt", "reciprocal", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan",
-                       "sinh", "cosh", "asinh", "acosh", "atanh", "tanh", "sigmoid", "erf", "relu", "gelu", "gelu_tanh"};
+const Names real_unary{"abs",   "neg",   "sign",  "floor", "ceil",    "round", "sqrt", "reciprocal", "exp",
+                       "log",   "sin",   "cos",   "tan",   "asin",    "acos",  "atan", "sinh",       "cosh",
+                       "asinh", "acosh", "atanh", "tanh",  "sigmoid", "erf",   "relu", "gelu",       "gelu_tanh"};
 const Names real_tests{"is_nan", "is_inf"};
 const Names real_binary{"add", "sub", "mul", "div", "mod", "pow", "min", "max"};
 const Names comparisons{"equal", "less", "less_equal", "greater", "greater_equal"};
@@ -36,15 +37,15 @@ std::string text_of(const Names& unary, const Names& binary, const std::string& 
   };
   for (const std::string& op : unary) add(op, "%x");
   for (const std::string& op : binary) add(op, "%x, %y");
-  return "fn @main(%x: Tensor[(n), " + dtype + "], %y: Tensor[(n), " + dtype + "]) -> (" + types + ")\n  where n in [0, 5000] {\n" + body + "  return " +
-         results + "\n}";
+  return "fn @main(%x: Tensor[(n), " + dtype + "], %y: Tensor[(n), " + dtype + "]) -> (" + types + ")\n  where n in [0, 5000] {\n" + body +
+         "  return " + results + "\n}";
 }
 
 // Every pair of special values.
 std::vector<ir::Tensor> special_pairs(ir::DType dtype, bool for_division) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  std::vector<double> reals{0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.3, -0.7, 7.25, -19.75, 88.5, -103.0, 1e-3, -1e-3, 100.0, 12345.678,
-                            infinity, -infinity, std::nan("")};
+  std::vector<double> reals{0.0,  -0.0,   1.0,  -1.0,   0.5,  -0.5,  1.5,   2.5,       -2.5,     3.0,       0.3,         -0.7,
+                            7.25, -19.75, 88.5, -103.0, 1e-3, -1e-3, 100.0, 12345.678, infinity, -infinity, std::nan("")};
   if (dtype != ir::DType::F16) reals.insert(reals.end(), {1e-39, -1e-39, 1e-45, 1.17549435e-38, 3e38, -3e38, 8388609.0, 1e10, -1e20});
   std::vector<std::int64_t> integers{0, 1, 2, 3, 5, 7, 12, 63, 100, 127};
   if (ir::is_signed(dtype)) {
@@ -90,8 +91,8 @@ void expect_same(const std::string& text, const Names& names, ir::DType dtype, d
         const double a = got[i].real_at(k), b = expected[i].real_at(k);
         if (a == b || (std::isnan(a) && std::isnan(b))) continue;
         ASSERT_LE(std::abs(a - b), tolerance * std::max(1.0, std::abs(b)))
-            << names[i] << " " << ir::name_of(dtype) << " " << name_of(target.level) << " of " << inputs[0].real_at(k) << ", " << inputs[1].real_at(k)
-            << ": " << a << " for " << b;
+            << names[i] << " " << ir::name_of(dtype) << " " << name_of(target.level) << " of " << inputs[0].real_at(k) << ", "
+            << inputs[1].real_at(k) << ": " << a << " for " << b;
       }
     }
   }
@@ -113,14 +114,18 @@ TEST(Elementwise, Reals) {
 }
 
 TEST(Elementwise, Integers) {
-  for (const ir::DType dtype : {ir::DType::I64, ir::DType::I32, ir::DType::I16, ir::DType::I8, ir::DType::U64, ir::DType::U32, ir::DType::U16, ir::DType::U8}) {
+  for (const ir::DType dtype :
+       {ir::DType::I64, ir::DType::I32, ir::DType::I16, ir::DType::I8, ir::DType::U64, ir::DType::U32, ir::DType::U16, ir::DType::U8}) {
     const std::string name(ir::name_of(dtype));
     expect_same(text_of(integer_unary, integer_binary, name, name), joined(integer_unary, integer_binary), dtype, 0);
     expect_same(text_of({}, comparisons, name, "bool"), comparisons, dtype, 0);
   }
 }
 
-TEST(Elementwise, Bools) { expect_same(text_of(bool_unary, joined(bool_binary, {"equal"}), "bool", "bool"), joined(bool_unary, joined(bool_binary, {"equal"})), ir::DType::Bool, 0); }
+TEST(Elementwise, Bools) {
+  expect_same(text_of(bool_unary, joined(bool_binary, {"equal"}), "bool", "bool"), joined(bool_unary, joined(bool_binary, {"equal"})),
+              ir::DType::Bool, 0);
+}
 
 TEST(Elementwise, CastsAndWhere) {
   const Names dtypes{"f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"};
@@ -136,27 +141,30 @@ TEST(Elementwise, CastsAndWhere) {
     }
     body += "  %none = cast(%y) {to = bool}\n  %chosen = where(%none, %x, %y)\n";
     names.emplace_back("where");
-    expect_same("fn @main(%x: Tensor[(n), " + from + "], %y: Tensor[(n), " + from + "]) -> (" + types + "Tensor[(n), " + from + "])\n  where n in [0, 5000] {\n" +
-                    body + "  return " + results + "%chosen\n}",
+    expect_same("fn @main(%x: Tensor[(n), " + from + "], %y: Tensor[(n), " + from + "]) -> (" + types + "Tensor[(n), " + from +
+                    "])\n  where n in [0, 5000] {\n" + body + "  return " + results + "%chosen\n}",
                 names, *ir::dtype_named(from), 0);
   }
 }
 
 TEST(Elementwise, AttributesOfModAndIsInf) {
   for (const std::string& attributes : {"negative = 0, positive = 1", "negative = 1, positive = 0", "negative = 0, positive = 0"}) {
-    expect_same("fn @main(%x: Tensor[(n), f32], %y: Tensor[(n), f32]) -> Tensor[(n), bool]\n  where n in [0, 5000] {\n  %r = is_inf(%x) {" + attributes +
-                    "}\n  return %r\n}", {"is_inf"}, ir::DType::F32, 0);
+    expect_same("fn @main(%x: Tensor[(n), f32], %y: Tensor[(n), f32]) -> Tensor[(n), bool]\n  where n in [0, 5000] {\n  %r = is_inf(%x) {" +
+                    attributes + "}\n  return %r\n}",
+                {"is_inf"}, ir::DType::F32, 0);
   }
   for (const ir::DType dtype : {ir::DType::F32, ir::DType::I32, ir::DType::U8}) {
     const std::string type = "Tensor[(n), " + std::string(ir::name_of(dtype)) + "]";
-    expect_same("fn @main(%x: " + type + ", %y: " + type + ") -> " + type + "\n  where n in [0, 5000] {\n  %r = mod(%x, %y) {truncate = 1}\n  return %r\n}",
+    expect_same("fn @main(%x: " + type + ", %y: " + type + ") -> " + type +
+                    "\n  where n in [0, 5000] {\n  %r = mod(%x, %y) {truncate = 1}\n  return %r\n}",
                 {"mod"}, dtype, 1e-6);
   }
 }
 
 TEST(Elementwise, EveryOpOfTheTableIsCovered) {
   std::set<std::string> covered{"cast", "where"};
-  for (const Names* names : {&real_unary, &real_tests, &real_binary, &comparisons, &integer_unary, &integer_binary, &bool_unary, &bool_binary}) {
+  for (const Names* names :
+       {&real_unary, &real_tests, &real_binary, &comparisons, &integer_unary, &integer_binary, &bool_unary, &bool_binary}) {
     covered.insert(names->begin(), names->end());
   }
   for (const ir::OpInfo& op : ir::all_ops()) {

@@ -42,7 +42,8 @@ fn @main(%x: Tensor[(b, 1, 12), f32], %y: Tensor[(s, 1), f32]) -> Tensor[(b, s, 
   %a = sub(%x, %y)
   return %a
 })");
-  expect_right(region, {}, {{{"b", 0}, {"s", 3}}, {{"b", 3}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 5}, {"s", 7}}, {{"b", 33}, {"s", 17}}});
+  expect_right(region, {},
+               {{{"b", 0}, {"s", 3}}, {{"b", 3}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 5}, {"s", 7}}, {{"b", 33}, {"s", 17}}});
 }
 
 TEST(Map, TransposesAndSlices) {

@@ -33,7 +33,8 @@ struct Outcome {
 
 // Largest `error(x, got)` of the op over floats with either sign.
 Outcome worst_of(const std::string& op, const Target& target, const std::function<double(float, float)>& error) {
-  const TestRegion region = make_region("fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 100000000] {\n  %y = " + op + "(%x)\n  return %y\n}");
+  const TestRegion region = make_region("fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 100000000] {\n  %y = " + op +
+                                        "(%x)\n  return %y\n}");
   const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
   Outcome outcome;
   std::int64_t bits = 0;
@@ -65,10 +66,18 @@ void expect_ulps(const std::string& op, const std::function<double(double)>& exa
   }
 }
 
-TEST(Math, Exp) { expect_ulps("exp", [](double x) { return std::exp(x); }, 1.1); }
-TEST(Math, Log) { expect_ulps("log", [](double x) { return std::log(x); }, 1.2); }
-TEST(Math, Erf) { expect_ulps("erf", [](double x) { return std::erf(x); }, 6); }
-TEST(Math, Tanh) { expect_ulps("tanh", [](double x) { return std::tanh(x); }, 6); }
+TEST(Math, Exp) {
+  expect_ulps("exp", [](double x) { return std::exp(x); }, 1.1);
+}
+TEST(Math, Log) {
+  expect_ulps("log", [](double x) { return std::log(x); }, 1.2);
+}
+TEST(Math, Erf) {
+  expect_ulps("erf", [](double x) { return std::erf(x); }, 6);
+}
+TEST(Math, Tanh) {
+  expect_ulps("tanh", [](double x) { return std::tanh(x); }, 6);
+}
 
 TEST(Math, Sigmoid) {
   const auto exact = [](double x) { return 1 / (1 + std::exp(-x)); };
@@ -92,7 +101,9 @@ void expect_gelu(const std::string& op, const std::function<double(double)>& inn
   }
 }
 
-TEST(Math, Gelu) { expect_gelu("gelu", [](double x) { return std::erf(x / std::numbers::sqrt2); }, 4e-7); }
+TEST(Math, Gelu) {
+  expect_gelu("gelu", [](double x) { return std::erf(x / std::numbers::sqrt2); }, 4e-7);
+}
 TEST(Math, GeluTanh) {
   expect_gelu("gelu_tanh", [](double x) { return std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)); }, 5e-7);
 }

@@ -62,8 +62,10 @@ TEST(Rows, EveryReductionOverSeveralAxes) {
     for (const std::string op : {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_mean"}) {
       if (op == "reduce_mean" && dtype[0] != 'f') continue;
       SCOPED_TRACE(op + " " + dtype);
-      const TestRegion region = make_region("fn @main(%x: Tensor[(n, 3, m), " + dtype + "]) -> Tensor[(n), " + dtype + "]\n"
-          "  where n in [0, 200], m in [0, 200] {\n  %y = " + op + "(%x) {axes = (1, 2), keepdims = 0}\n  return %y\n}");
+      const TestRegion region = make_region("fn @main(%x: Tensor[(n, 3, m), " + dtype + "]) -> Tensor[(n), " + dtype +
+                                            "]\n"
+                                            "  where n in [0, 200], m in [0, 200] {\n  %y = " +
+                                            op + "(%x) {axes = (1, 2), keepdims = 0}\n  return %y\n}");
       expect_right(region, {}, pairs({1, 3}, {0, 1, 5, 16, 21}), dtype == "f16" ? 1e-2 : 2e-5);
     }
   }

@@ -60,15 +60,17 @@ rc::Gen<Dim> arbitrary_dim(int depth) {
   const auto inner = arbitrary_dim(depth - 1);
   const auto pair = rc::gen::pair(inner, inner);
   using Pair = std::pair<Dim, Dim>;
-  return rc::gen::oneOf(
-      leaf, rc::gen::map(pair, [](const Pair& p) { return p.first + p.second; }), rc::gen::map(pair, [](const Pair& p) { return p.first - p.second; }),
-      rc::gen::map(pair, [](const Pair& p) { return p.first * p.second; }), rc::gen::map(pair, [](const Pair& p) { return min(p.first, p.second); }),
-      rc::gen::map(pair, [](const Pair& p) { return max(p.first, p.second); }),
-      rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : floor_div(p.first, p.second); }),
-      rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : mod(p.first, p.second); }),
-      rc::gen::map(pair, [](const Pair& p) { return broadcast(p.first, p.second); }), rc::gen::map(rc::gen::pair(pair, pair), [](const std::pair<Pair, Pair>& p) {
-        return select(ir::Comparison::Less, p.first.first, p.first.second, p.second.first, p.second.second);
-      }));
+  return rc::gen::oneOf(leaf, rc::gen::map(pair, [](const Pair& p) { return p.first + p.second; }),
+                        rc::gen::map(pair, [](const Pair& p) { return p.first - p.second; }),
+                        rc::gen::map(pair, [](const Pair& p) { return p.first * p.second; }),
+                        rc::gen::map(pair, [](const Pair& p) { return min(p.first, p.second); }),
+                        rc::gen::map(pair, [](const Pair& p) { return max(p.first, p.second); }),
+                        rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : floor_div(p.first, p.second); }),
+                        rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : mod(p.first, p.second); }),
+                        rc::gen::map(pair, [](const Pair& p) { return broadcast(p.first, p.second); }),
+                        rc::gen::map(rc::gen::pair(pair, pair), [](const std::pair<Pair, Pair>& p) {
+                          return select(ir::Comparison::Less, p.first.first, p.first.second, p.second.first, p.second.second);
+                        }));
 }
 
 ir::ShapeProgram program_of(std::vector<Dim> expressions) {

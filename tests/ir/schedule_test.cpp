@@ -33,8 +33,9 @@ TEST(Schedule, RefusesOtherText) {
   EXPECT_EQ(refusal("map rows"), "the schedule `map rows` is not `NAME FIELD=INTEGER ...`: `rows` is no field");
   EXPECT_EQ(refusal("map =3"), "the schedule `map =3` is not `NAME FIELD=INTEGER ...`: `=3` is no field");
   EXPECT_EQ(refusal("map rows=3x"), "the schedule `map rows=3x` is not `NAME FIELD=INTEGER ...`: `rows=3x` has no 64-bit integer");
-  EXPECT_EQ(refusal("map rows=9223372036854775808"),
-            "the schedule `map rows=9223372036854775808` is not `NAME FIELD=INTEGER ...`: `rows=9223372036854775808` has no 64-bit integer");
+  EXPECT_EQ(
+      refusal("map rows=9223372036854775808"),
+      "the schedule `map rows=9223372036854775808` is not `NAME FIELD=INTEGER ...`: `rows=9223372036854775808` has no 64-bit integer");
   EXPECT_EQ(refusal("map rows=3 rows=4"), "the schedule `map rows=3 rows=4` is not `NAME FIELD=INTEGER ...`: the field rows appears twice");
 }
 
