@@ -252,10 +252,19 @@ class FunctionPass {
                             text_of(a, function_), text_of(b, function_)));
   }
 
+  void expect_scalar(const Binding& binding, std::size_t operand, DType dtype, const std::string& what) const {
+    if (binding.operands[operand] == no_value) return;
+    const TensorType& given = tensor_result(binding, binding.operands[operand]);
+    if (given.dtype == dtype && given.rank() == 0) return;
+    malformed(binding,
+              fmt::format("{}, operand {}, must be {} of rank 0, got {}", what, operand, name_of(dtype), text_of(given, function_)));
+  }
+
   // ---- Control flow
 
   void infer_branch(Binding& binding) {
     if (binding.blocks.size() != 2) malformed(binding, fmt::format("expected 2 blocks, got {}", binding.blocks.size()));
+    expect_scalar(binding, 0, DType::Bool, "the condition");
     const Scope scope = open_scope(binding.blocks);
     ++depth_;
     for (Block& block : binding.blocks) infer_block(block);
@@ -286,6 +295,8 @@ class FunctionPass {
       malformed(binding, fmt::format("{} carried values and {} results, but the body takes {} values and gives {}", carried,
                                      binding.results.size(), body.parameters.size(), body.results.size()));
     }
+    expect_scalar(binding, 0, DType::I64, "the trip count");
+    expect_scalar(binding, 1, DType::Bool, "the condition");
     set(body.parameters[0], TensorType{DType::I64, {}});
     // The body runs only while the condition holds.
     set(body.parameters[1], TensorType{DType::Bool, {}}, std::vector<Dim>{1});
@@ -300,6 +311,7 @@ class FunctionPass {
       result_.requirements.resize(requirements);
       for (std::size_t i = 0; i < carried; ++i) set(body.parameters[i + 2], state[i]);
       infer_block(body);
+      expect_alike(binding, {DType::Bool, {}}, tensor_result(binding, body.results[0]), "a bool and the condition of the body");
       stable = true;
       for (std::size_t i = 0; i < carried; ++i) {
         const TensorType& next = tensor_result(binding, body.results[i + 1]);
