@@ -26,7 +26,9 @@ Reduction read_reduction(Node& node, int axes_input_since = 18) {
   reduction.keepdims = node.flag("keepdims", true);
   if (node.opset() >= axes_input_since) {
     reduction.empty_keeps = node.flag("noop_with_empty_axes", false);
-    reduction.axes_input = node.optional_index_operand(1);
+    const auto known = node.constant_operand(1);
+    const bool none = known && known->elements() == 0;
+    if (!none) reduction.axes_input = node.optional_index_operand(1);
   } else {
     reduction.axes = node.optional_integers("axes");
     if (reduction.axes && reduction.axes->empty()) reduction.axes.reset();  // before inputs, no axes always meant all

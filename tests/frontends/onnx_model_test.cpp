@@ -85,6 +85,39 @@ TEST(OnnxModel, NamesMadeUpKeepClearOfTheModels) {
   EXPECT_FALSE(names.contains("y.0"));
 }
 
+TEST(OnnxModel, OpsThatDecideShapesComeOutDynamic) {
+  ModelBuilder builder(18);
+  builder.input("x", f32, {"n", 4}).input("s", i64, {2}).input("k", i32, {1}).output("y").output("q");
+  builder.integers("none", {0}, {});
+  builder.node("Reshape", {"x", "s"}, {"r"}).name("reshape");
+  builder.node("Reshape", {"r", "s"}, {"z"}).name("zeros").integer("allowzero", 1);
+  builder.node("Expand", {"z", "s"}, {"e"}).name("expand");
+  builder.node("Slice", {"e", "k", "k", "", "k"}, {"c"}).name("slice");
+  builder.node("ReduceSum", {"c", "k"}, {"m"}).name("sum").integer("keepdims", 0);
+  builder.node("ReduceMean", {"m", "none"}, {"a"}).name("all");
+  builder.node("ReduceMax", {"a", "none"}, {"b"}).name("nothing").integer("noop_with_empty_axes", 1);
+  builder.node("Unsqueeze", {"b", "s"}, {"u"}).name("unsqueeze");
+  builder.node("Split", {"u", "s"}, {"y", "q"}).name("split").integer("axis", -1);
+  EXPECT_EQ(builder.text(), R"(fn @main(%x: Tensor[(n, 4), f32], %s: Tensor[(2), i64], %k: Tensor[(1), i32])
+  where n in [0, 2147483647] {
+  %none = constant(i64 (0) []) from "none"
+  %r = dyn.reshape(%x, %s) {zero_copies = 1} from "reshape"
+  %z = dyn.reshape(%r, %s) {zero_copies = 0} from "zeros"
+  %e = dyn.broadcast_to(%z, %s) from "expand"
+  %c.3 = cast(%k) {to = i64} from "slice"
+  %c.4 = cast(%k) {to = i64} from "slice"
+  %c.5 = cast(%k) {to = i64} from "slice"
+  %c = dyn.strided_slice(%e, %c.3, %c.4, none, %c.5) from "slice"
+  %m.7 = cast(%k) {to = i64} from "sum"
+  %m = dyn.reduce_sum(%c, %m.7) {empty_keeps = 0, keepdims = 0} from "sum"
+  %a = reduce_mean(%m) {keepdims = 1} from "all"
+  %u = dyn.expand_dims(%a, %s) from "unsqueeze"
+  %y, %q = dyn.split(%u, %s) {axis = -1} from "split"
+  return %y, %q
+}
+)");
+}
+
 TEST(OnnxModel, TinyBertIsRead) {
   const ir::Module module = read_onnx(std::filesystem::path("../models/tiny_bert.onnx"));
   const auto& function = module.functions[0];
