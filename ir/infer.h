@@ -11,12 +11,12 @@ namespace anydim::ir {
 // A precondition that ranges neither prove nor refute: to be checked at run time.
 struct Requirement {
   Precondition precondition;
-  std::string source;       // "add '/bert/Add_1' (%y)"
+  std::string source;        // "add '/bert/Add_1' (%y)"
   ValueId value = no_value;  // the first result of the binding that demands it, which the check must precede; none for a bind
 };
 
 struct FunctionInference {
-  std::vector<Contents> contents;  // indexed by ValueId
+  std::vector<Contents> contents;         // indexed by ValueId
   std::vector<Requirement> requirements;  // in program order, each precondition once
 };
 

@@ -95,46 +95,26 @@ namespace {
 // Functions that libm rounds; nothing where the op is plain arithmetic.
 std::optional<double> function_of_reals(Op op, double a, double b) {
   switch (op) {  // NOLINT: the others are arithmetic
-    case Op::exp:
-      return std::exp(a);
-    case Op::log:
-      return std::log(a);
-    case Op::sin:
-      return std::sin(a);
-    case Op::cos:
-      return std::cos(a);
-    case Op::tan:
-      return std::tan(a);
-    case Op::asin:
-      return std::asin(a);
-    case Op::acos:
-      return std::acos(a);
-    case Op::atan:
-      return std::atan(a);
-    case Op::sinh:
-      return std::sinh(a);
-    case Op::cosh:
-      return std::cosh(a);
-    case Op::asinh:
-      return std::asinh(a);
-    case Op::acosh:
-      return std::acosh(a);
-    case Op::atanh:
-      return std::atanh(a);
-    case Op::tanh:
-      return std::tanh(a);
-    case Op::sigmoid:
-      return 1 / (1 + std::exp(-a));
-    case Op::erf:
-      return std::erf(a);
-    case Op::gelu:
-      return 0.5 * a * (1 + std::erf(a / std::numbers::sqrt2));
-    case Op::gelu_tanh:
-      return 0.5 * a * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (a + 0.044715 * a * a * a)));
-    case Op::pow:
-      return std::pow(a, b);
-    default:
-      return std::nullopt;
+    case Op::exp: return std::exp(a);
+    case Op::log: return std::log(a);
+    case Op::sin: return std::sin(a);
+    case Op::cos: return std::cos(a);
+    case Op::tan: return std::tan(a);
+    case Op::asin: return std::asin(a);
+    case Op::acos: return std::acos(a);
+    case Op::atan: return std::atan(a);
+    case Op::sinh: return std::sinh(a);
+    case Op::cosh: return std::cosh(a);
+    case Op::asinh: return std::asinh(a);
+    case Op::acosh: return std::acosh(a);
+    case Op::atanh: return std::atanh(a);
+    case Op::tanh: return std::tanh(a);
+    case Op::sigmoid: return 1 / (1 + std::exp(-a));
+    case Op::erf: return std::erf(a);
+    case Op::gelu: return 0.5 * a * (1 + std::erf(a / std::numbers::sqrt2));
+    case Op::gelu_tanh: return 0.5 * a * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (a + 0.044715 * a * a * a)));
+    case Op::pow: return std::pow(a, b);
+    default: return std::nullopt;
   }
 }
 
@@ -143,40 +123,23 @@ std::optional<double> function_of_reals(Op op, double a, double b) {
 template <typename Real>
 Real apply_real(const ScalarOp& op, Real a, Real b) {
   switch (op.op) {  // NOLINT: functions and ops that never reach here come after
-    case Op::abs:
-      return std::fabs(a);
-    case Op::neg:
-      return -a;
-    case Op::sign:
-      return sign_of(a);
-    case Op::floor:
-      return std::floor(a);
-    case Op::ceil:
-      return std::ceil(a);
-    case Op::round:
-      return std::nearbyint(a);
-    case Op::sqrt:
-      return std::sqrt(a);
-    case Op::reciprocal:
-      return Real(1) / a;
-    case Op::relu:
-      return a < 0 ? Real(0) : a;
-    case Op::add:
-      return a + b;
-    case Op::sub:
-      return a - b;
-    case Op::mul:
-      return a * b;
-    case Op::div:
-      return a / b;
-    case Op::mod:
-      return op.truncate ? std::fmod(a, b) : floor_mod(a, b);
-    case Op::min:
-      return lesser(a, b);
-    case Op::max:
-      return greater(a, b);
-    default:
-      break;
+    case Op::abs: return std::fabs(a);
+    case Op::neg: return -a;
+    case Op::sign: return sign_of(a);
+    case Op::floor: return std::floor(a);
+    case Op::ceil: return std::ceil(a);
+    case Op::round: return std::nearbyint(a);
+    case Op::sqrt: return std::sqrt(a);
+    case Op::reciprocal: return Real(1) / a;
+    case Op::relu: return a < 0 ? Real(0) : a;
+    case Op::add: return a + b;
+    case Op::sub: return a - b;
+    case Op::mul: return a * b;
+    case Op::div: return a / b;
+    case Op::mod: return op.truncate ? std::fmod(a, b) : floor_mod(a, b);
+    case Op::min: return lesser(a, b);
+    case Op::max: return greater(a, b);
+    default: break;
   }
   // In f64 for f32 as well: an oracle should be off by no more than its last rounding.
   if (const std::optional<double> value = function_of_reals(op.op, a, b)) return static_cast<Real>(*value);
@@ -186,45 +149,27 @@ Real apply_real(const ScalarOp& op, Real a, Real b) {
 template <typename Integer>
 Integer apply_integer(const ScalarOp& op, Integer a, Integer b) {
   switch (op.op) {  // NOLINT: ops that never reach here fail below
-    case Op::abs:
-      return a < 0 ? negated(a) : a;
-    case Op::neg:
-      return negated(a);
-    case Op::sign:
-      return static_cast<Integer>((a > 0) - (a < 0));
-    case Op::relu:
-      return a < 0 ? 0 : a;
-    case Op::logical_not:
-      return a == 0 ? 1 : 0;
-    case Op::bit_not:
-      return ~a;
-    case Op::add:
-      return wrapping(a, b, [](auto x, auto y) { return x + y; });
-    case Op::sub:
-      return wrapping(a, b, [](auto x, auto y) { return x - y; });
-    case Op::mul:
-      return wrapping(a, b, [](auto x, auto y) { return x * y; });
-    case Op::div:
-      return truncating_quotient(a, b);
-    case Op::mod:
-      return remainder_of(a, b, op.truncate);
-    case Op::pow:
-      return integer_power(a, b);
-    case Op::min:
-      return std::min(a, b);
-    case Op::max:
-      return std::max(a, b);
+    case Op::abs: return a < 0 ? negated(a) : a;
+    case Op::neg: return negated(a);
+    case Op::sign: return static_cast<Integer>((a > 0) - (a < 0));
+    case Op::relu: return a < 0 ? 0 : a;
+    case Op::logical_not: return a == 0 ? 1 : 0;
+    case Op::bit_not: return ~a;
+    case Op::add: return wrapping(a, b, [](auto x, auto y) { return x + y; });
+    case Op::sub: return wrapping(a, b, [](auto x, auto y) { return x - y; });
+    case Op::mul: return wrapping(a, b, [](auto x, auto y) { return x * y; });
+    case Op::div: return truncating_quotient(a, b);
+    case Op::mod: return remainder_of(a, b, op.truncate);
+    case Op::pow: return integer_power(a, b);
+    case Op::min: return std::min(a, b);
+    case Op::max: return std::max(a, b);
     case Op::logical_and:
-    case Op::bit_and:
-      return a & b;
+    case Op::bit_and: return a & b;
     case Op::logical_or:
-    case Op::bit_or:
-      return a | b;
+    case Op::bit_or: return a | b;
     case Op::logical_xor:
-    case Op::bit_xor:
-      return a ^ b;
-    default:
-      break;
+    case Op::bit_xor: return a ^ b;
+    default: break;
   }
   internal_error("the op has a body for integers");
 }
@@ -232,18 +177,12 @@ Integer apply_integer(const ScalarOp& op, Integer a, Integer b) {
 template <typename Number>
 bool apply_comparison(const ScalarOp& op, Number a, Number b) {
   switch (op.op) {  // NOLINT: ops that never reach here fail below
-    case Op::equal:
-      return a == b;
-    case Op::less:
-      return a < b;
-    case Op::less_equal:
-      return a <= b;
-    case Op::greater:
-      return a > b;
-    case Op::greater_equal:
-      return a >= b;
-    default:
-      break;
+    case Op::equal: return a == b;
+    case Op::less: return a < b;
+    case Op::less_equal: return a <= b;
+    case Op::greater: return a > b;
+    case Op::greater_equal: return a >= b;
+    default: break;
   }
   if constexpr (std::is_floating_point_v<Number>) {
     if (op.op == Op::is_nan) return std::isnan(a);

@@ -15,9 +15,9 @@ namespace anydim::ir {
 // An op with those of its attributes that scalar bodies read.
 struct ScalarOp {
   Op op{};
-  bool truncate = false;       // mod
-  bool negative = true;        // is_inf
-  bool positive = true;        // is_inf
+  bool truncate = false;  // mod
+  bool negative = true;   // is_inf
+  bool positive = true;   // is_inf
 };
 
 ScalarOp scalar_op(const Binding& binding);

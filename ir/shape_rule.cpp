@@ -11,19 +11,14 @@ namespace {
 
 void apply(RuleContext& context) {
   switch (context.binding.op) {
-    case Op::constant:
-      return constant_rule(context);
+    case Op::constant: return constant_rule(context);
     case Op::shape:
-    case Op::dim:
-      return shape_literal_rule(context);
-    case Op::shape_of:
-      return shape_of_rule(context);
+    case Op::dim: return shape_literal_rule(context);
+    case Op::shape_of: return shape_of_rule(context);
     case Op::full:
-    case Op::dyn_full:
-      return full_rule(context);
+    case Op::dyn_full: return full_rule(context);
     case Op::arange:
-    case Op::dyn_arange:
-      return arange_rule(context);
+    case Op::dyn_arange: return arange_rule(context);
 
     case Op::abs:
     case Op::neg:
@@ -56,8 +51,7 @@ void apply(RuleContext& context) {
     case Op::is_inf:
     case Op::logical_not:
     case Op::bit_not:
-    case Op::cast:
-      return unary_rule(context);
+    case Op::cast: return unary_rule(context);
 
     case Op::add:
     case Op::sub:
@@ -77,47 +71,31 @@ void apply(RuleContext& context) {
     case Op::logical_xor:
     case Op::bit_and:
     case Op::bit_or:
-    case Op::bit_xor:
-      return binary_rule(context);
-    case Op::where:
-      return where_rule(context);
+    case Op::bit_xor: return binary_rule(context);
+    case Op::where: return where_rule(context);
 
     case Op::reshape:
-    case Op::dyn_reshape:
-      return reshape_rule(context);
-    case Op::flatten:
-      return flatten_rule(context);
+    case Op::dyn_reshape: return reshape_rule(context);
+    case Op::flatten: return flatten_rule(context);
     case Op::broadcast_to:
-    case Op::dyn_broadcast_to:
-      return broadcast_to_rule(context);
+    case Op::dyn_broadcast_to: return broadcast_to_rule(context);
     case Op::expand_dims:
-    case Op::dyn_expand_dims:
-      return expand_dims_rule(context);
+    case Op::dyn_expand_dims: return expand_dims_rule(context);
     case Op::squeeze:
-    case Op::dyn_squeeze:
-      return squeeze_rule(context);
-    case Op::transpose:
-      return transpose_rule(context);
-    case Op::concat:
-      return concat_rule(context);
+    case Op::dyn_squeeze: return squeeze_rule(context);
+    case Op::transpose: return transpose_rule(context);
+    case Op::concat: return concat_rule(context);
     case Op::strided_slice:
-    case Op::dyn_strided_slice:
-      return strided_slice_rule(context);
+    case Op::dyn_strided_slice: return strided_slice_rule(context);
     case Op::split:
-    case Op::dyn_split:
-      return split_rule(context);
+    case Op::dyn_split: return split_rule(context);
     case Op::tile:
-    case Op::dyn_tile:
-      return tile_rule(context);
+    case Op::dyn_tile: return tile_rule(context);
     case Op::trilu:
-    case Op::dyn_trilu:
-      return trilu_rule(context);
-    case Op::gather:
-      return gather_rule(context);
-    case Op::gather_elements:
-      return gather_elements_rule(context);
-    case Op::gather_nd:
-      return gather_nd_rule(context);
+    case Op::dyn_trilu: return trilu_rule(context);
+    case Op::gather: return gather_rule(context);
+    case Op::gather_elements: return gather_elements_rule(context);
+    case Op::gather_nd: return gather_nd_rule(context);
 
     case Op::reduce_sum:
     case Op::reduce_mean:
@@ -128,29 +106,21 @@ void apply(RuleContext& context) {
     case Op::dyn_reduce_mean:
     case Op::dyn_reduce_max:
     case Op::dyn_reduce_min:
-    case Op::dyn_reduce_prod:
-      return reduce_rule(context);
+    case Op::dyn_reduce_prod: return reduce_rule(context);
 
-    case Op::matmul:
-      return matmul_rule(context);
+    case Op::matmul: return matmul_rule(context);
     case Op::softmax:
-    case Op::log_softmax:
-      return softmax_rule(context);
-    case Op::layer_norm:
-      return layer_norm_rule(context);
-    case Op::attention:
-      return attention_rule(context);
+    case Op::log_softmax: return softmax_rule(context);
+    case Op::layer_norm: return layer_norm_rule(context);
+    case Op::attention: return attention_rule(context);
 
-    case Op::check_shape:
-      return check_shape_rule(context);
-    case Op::bind:
-      return bind_rule(context);
+    case Op::check_shape: return check_shape_rule(context);
+    case Op::bind: return bind_rule(context);
 
     case Op::call:
     case Op::branch:
     case Op::loop:
-    case Op::region:
-      internal_error("control flow is inferred by ir/infer");
+    case Op::region: internal_error("control flow is inferred by ir/infer");
   }
   internal_error("every op has a shape rule");
 }

@@ -43,7 +43,7 @@ struct Precondition {
 };
 
 struct RuleResult {
-  std::vector<Type> types;        // one a result
+  std::vector<Type> types;         // one a result
   std::vector<Contents> contents;  // one a result
   std::vector<Precondition> preconditions;
 };
