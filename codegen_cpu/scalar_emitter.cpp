@@ -40,6 +40,11 @@ ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& p
     info.below = step.index.at(0);
     kernel_.symbols().declare(name, std::move(info));
   }
+  for (const ScalarStep& step : steps_) {
+    const bool from_operand = std::any_of(step.operands.begin(), step.operands.end(),
+                                          [&](std::int32_t operand) { return reduced_[static_cast<std::size_t>(operand)]; });
+    reduced_.push_back(step.kind == ScalarStep::Kind::Accumulated || from_operand);
+  }
   find_guards(roots);
 }
 
@@ -186,6 +191,7 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std:
     case ScalarStep::Kind::Accumulated: break;
     case ScalarStep::Kind::Guarded:
     case ScalarStep::Kind::Apply: {
+      if (llvm::Value* quotient = emit_shared_division(home, position, operands)) return quotient;
       std::vector<llvm::Value*> values;
       for (const Placed& operand : operands) values.push_back(operand.value);
       llvm::Value* condition = step.kind == ScalarStep::Kind::Guarded ? conditions(home, step) : nullptr;
@@ -202,6 +208,26 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std:
     }
   }
   internal_error("a step is emitted by its kind");
+}
+
+llvm::Value* ProgramEmitter::emit_shared_division(Scope& home, std::int32_t position, const std::vector<Placed>& operands) {
+  const ScalarStep& step = steps_[static_cast<std::size_t>(position)];
+  if (step.kind != ScalarStep::Kind::Apply || step.op != ir::Op::div || step.dtype != DType::F32) return nullptr;
+  const std::int32_t divisor = step.operands[1];
+  if (!reduced_[static_cast<std::size_t>(divisor)] || operands[1].home->depth() >= home.depth()) return nullptr;
+  // Kept beside the steps, under numbers that no step has.
+  llvm::Value*& reciprocal = operands[1].home->steps[{number_, -1 - divisor}];
+  if (reciprocal == nullptr) {
+    auto& outside = kernel_.at(*operands[1].home);
+    reciprocal = outside.CreateFDiv(llvm::ConstantFP::get(operands[1].value->getType(), 1.0), operands[1].value);
+  }
+  auto& at = kernel_.at(home);
+  llvm::Value *dividend = operands[0].value, *factor = reciprocal;
+  if (dividend->getType()->isVectorTy() || factor->getType()->isVectorTy()) {
+    dividend = kernel_.splat(dividend, home.lanes().width);
+    factor = kernel_.splat(factor, home.lanes().width);
+  }
+  return at.CreateFMul(dividend, factor);
 }
 
 llvm::Value* ProgramEmitter::emit_checked_index(Scope& home, std::int32_t position, llvm::Value* index) {
