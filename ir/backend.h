@@ -22,11 +22,11 @@ namespace anydim::ir {
 
 // Set by the first failing check of a launch (compare-exchange on `check` from -1); read after the launch.
 struct KernelError {
-  std::int32_t check = -1;      // index into LoopForm::checks
-  std::int64_t value = 0;       // offending value
+  std::int32_t check = -1;  // index into LoopForm::checks
+  std::int64_t value = 0;   // offending value
 };
 
-struct HostFunctions;           // ir/host_functions.h: libm entry points that a kernel calls through its arguments
+struct HostFunctions;  // ir/host_functions.h: libm entry points that a kernel calls through its arguments
 
 struct KernelCall {
   void* const* buffers;         // region parameters, then results
@@ -38,21 +38,21 @@ using KernelEntry = void (*)(const KernelCall* call, std::int64_t begin, std::in
 
 struct KernelResources {
   std::int64_t code_bytes = 0;
-  std::int64_t instructions = 0;      // 0: not known
+  std::int64_t instructions = 0;  // 0: not known
   std::int64_t spills = 0;
 };
 
 struct CompiledKernel {
-  std::vector<std::byte> code;        // blob; alignment 64
+  std::vector<std::byte> code;  // blob; alignment 64
   std::int64_t entry_offset = 0;
-  Dim tasks;                          // number of tasks, over the region's symbols
-  Dim scratch_bytes;                  // scratch of one running worker, 64-byte aligned, over the region's symbols; not initialised
+  Dim tasks;          // number of tasks, over the region's symbols
+  Dim scratch_bytes;  // scratch of one running worker, 64-byte aligned, over the region's symbols; not initialised
   KernelResources resources;
 };
 
 // How a constant operand (a weight) is stored for the device: chosen before schedules, the same for all buckets of all regions that read it.
 struct PackedLayout {
-  std::string name;                   // part of the kernel's key, e.g. "panels16 f32"
+  std::string name;  // part of the kernel's key, e.g. "panels16 f32"
   std::vector<std::int64_t> fields;
   bool operator==(const PackedLayout&) const = default;
 };

@@ -55,8 +55,9 @@ class Join {
 
 }  // namespace
 
-void collapse(std::vector<Iteration>& space, AccessContext& context, std::span<ScalarProgram*> programs, std::span<std::vector<Store>*> stores,
-              std::span<const std::vector<Dim>> buffer_dims, std::span<const std::vector<Dim>> output_dims) {
+void collapse(std::vector<Iteration>& space, AccessContext& context, std::span<ScalarProgram*> programs,
+              std::span<std::vector<Store>*> stores, std::span<const std::vector<Dim>> buffer_dims,
+              std::span<const std::vector<Dim>> output_dims) {
   for (std::size_t i = space.size(); i-- > 1;) {
     SymbolTable before = context.symbols;
     Join join(space[i - 1], space[i], context);

@@ -69,8 +69,9 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul, std::spa
 AttentionForm derive_attention(AccessContext& context, const Binding& attention, std::span<const ValueId> outputs);
 
 // Joins neighbouring iterations into one where every access sees them as one contiguous run. Loop order stays.
-void collapse(std::vector<Iteration>& space, AccessContext& context, std::span<ScalarProgram*> programs, std::span<std::vector<Store>*> stores,
-              std::span<const std::vector<Dim>> buffer_dims, std::span<const std::vector<Dim>> output_dims);
+void collapse(std::vector<Iteration>& space, AccessContext& context, std::span<ScalarProgram*> programs,
+              std::span<std::vector<Store>*> stores, std::span<const std::vector<Dim>> buffer_dims,
+              std::span<const std::vector<Dim>> output_dims);
 // Dims of every buffer, by position, and of every output.
 std::vector<std::vector<Dim>> buffer_dims(const AccessContext& context);
 std::vector<std::vector<Dim>> output_dims(const AccessContext& context, std::span<const ValueId> outputs);

@@ -62,13 +62,13 @@ class RowPlanner {
  private:
   struct Reduced {
     ValueId operand, result;
-    int level;          // stage that computes it
+    int level;  // stage that computes it
     std::int32_t slot;
     Reduce kind;
   };
   struct Kept {
     ValueId value;
-    int level;          // stage that computes it
+    int level;  // stage that computes it
     std::int32_t slot;
   };
 
@@ -179,7 +179,8 @@ class RowPlanner {
     for (const Dim& dim : step.index)
       for (const DimLeaf& leaf : dim.leaves())
         if (leaf.is_symbol() && leaf.symbol[0] == '#' && varies[static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1)))]) return true;
-    return std::any_of(step.operands.begin(), step.operands.end(), [&](std::int32_t operand) { return varies[static_cast<std::size_t>(operand)]; });
+    return std::any_of(step.operands.begin(), step.operands.end(),
+                       [&](std::int32_t operand) { return varies[static_cast<std::size_t>(operand)]; });
   }
 
   void provide_up_to(ProgramBuilder& builder, int level, bool include_same_level) const {
@@ -188,7 +189,8 @@ class RowPlanner {
     for (std::size_t i = 0; i < scratch_.size(); ++i) {
       const Kept& kept = scratch_[i];
       bool foreign = i == 0 && stretch_.definition(kept.value) != nullptr && is_first(kept.value);
-      if (kept.level < level || foreign || (include_same_level && kept.level == level)) builder.provide(kept.value, Kind::Scratch, kept.slot);
+      if (kept.level < level || foreign || (include_same_level && kept.level == level))
+        builder.provide(kept.value, Kind::Scratch, kept.slot);
     }
   }
 
@@ -200,7 +202,8 @@ class RowPlanner {
     provide_up_to(builder, level, false);
     RowStage stage;
     for (const Kept& kept : scratch_)
-      if (kept.level == level && !is_first(kept.value)) stage.keeps.push_back({kept.slot, builder.element(kept.value, index_of(kept.value))});
+      if (kept.level == level && !is_first(kept.value))
+        stage.keeps.push_back({kept.slot, builder.element(kept.value, index_of(kept.value))});
     for (const Reduced& reduced : reduced_)
       if (reduced.level == level)
         stage.reductions.push_back({reduced.kind, builder.element(reduced.operand, index_of(reduced.operand)),
@@ -262,7 +265,8 @@ RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set
 
 RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   const Stretch& stretch = *context.stretch;
-  auto first = std::find_if(stretch.bindings.begin(), stretch.bindings.end(), [](const Binding& binding) { return is_reduction(binding.op); });
+  auto first =
+      std::find_if(stretch.bindings.begin(), stretch.bindings.end(), [](const Binding& binding) { return is_reduction(binding.op); });
   const std::vector<Dim>& dims = stretch.tensor(first->operands[0]).dims;
   std::vector<std::size_t> axes = normalised_axes(*first, dims.size());
   RowForm form;
@@ -284,7 +288,8 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   }
   RowPlan plan = plan_rows(context, placements, inner, no_value, outputs);
   for (ValueId output : outputs)
-    if (placements.find(output) == nullptr) throw NoLoopForm{"an output %" + stretch.name(output) + " does not depend on the kernel's rows"};
+    if (placements.find(output) == nullptr)
+      throw NoLoopForm{"an output %" + stretch.name(output) + " does not depend on the kernel's rows"};
   form.stages = std::move(plan.stages);
   form.scratch = std::move(plan.scratch);
   form.accumulators = plan.accumulators;

@@ -10,13 +10,13 @@
 namespace anydim {
 
 enum class ErrorKind {
-  CommandLine = 2,   // bad command line or option
-  Unsupported = 3,   // the model uses an op, opset, dtype or form that Anydim does not compile
-  Malformed = 4,     // a model or file is missing, truncated or contradicts itself
-  Inputs = 5,        // inputs of a call don't fit: name, type, shape, bound or a run-time check
-  Resource = 6,      // memory, device, driver or compiler library is missing
-  Write = 7,         // an output cannot be written
-  Internal = 70,     // a bug here
+  CommandLine = 2,  // bad command line or option
+  Unsupported = 3,  // the model uses an op, opset, dtype or form that Anydim does not compile
+  Malformed = 4,    // a model or file is missing, truncated or contradicts itself
+  Inputs = 5,       // inputs of a call don't fit: name, type, shape, bound or a run-time check
+  Resource = 6,     // memory, device, driver or compiler library is missing
+  Write = 7,        // an output cannot be written
+  Internal = 70,    // a bug here
 };
 
 // The message is complete: what happened, where, expected, got, what to do. Its first line is one clear sentence.
@@ -30,10 +30,8 @@ class Error : public std::runtime_error {
 };
 
 // Throws Error{Internal} naming the condition and the place. Never used for anything that a user can cause.
-[[noreturn]] void internal_error(std::string_view condition,
-                                 std::source_location place = std::source_location::current());
-inline void internal_check(bool holds, std::string_view condition,
-                           std::source_location place = std::source_location::current()) {
+[[noreturn]] void internal_error(std::string_view condition, std::source_location place = std::source_location::current());
+inline void internal_check(bool holds, std::string_view condition, std::source_location place = std::source_location::current()) {
   if (!holds) internal_error(condition, place);
 }
 

@@ -68,8 +68,7 @@ class Expander {
 
  private:
   void push(Binding binding) {
-    for (std::size_t i = 0; i < binding.results.size(); ++i)
-      stretch_.definitions[binding.results[i]] = {stretch_.bindings.size(), i};
+    for (std::size_t i = 0; i < binding.results.size(); ++i) stretch_.definitions[binding.results[i]] = {stretch_.bindings.size(), i};
     stretch_.bindings.push_back(std::move(binding));
   }
 

@@ -89,7 +89,8 @@ std::string listed(const std::vector<Dim>& dims) {
 
 std::string listed(const std::vector<Iteration>& space) {
   std::string text;
-  for (const Iteration& iteration : space) text += fmt::format("{}{} < {}", text.empty() ? "" : ", ", iteration.symbol, iteration.extent.to_string());
+  for (const Iteration& iteration : space)
+    text += fmt::format("{}{} < {}", text.empty() ? "" : ", ", iteration.symbol, iteration.extent.to_string());
   return text;
 }
 
@@ -122,7 +123,8 @@ void print(std::string& text, const ScalarProgram& program, int indent) {
 }
 
 void print(std::string& text, const std::vector<Store>& stores, int indent) {
-  for (const Store& store : stores) text += fmt::format("{:{}}store {}[{}] = #{}\n", "", indent, store.output, listed(store.index), store.step);
+  for (const Store& store : stores)
+    text += fmt::format("{:{}}store {}[{}] = #{}\n", "", indent, store.output, listed(store.index), store.step);
 }
 
 void print(std::string& text, const std::vector<RowStage>& stages) {
@@ -164,8 +166,8 @@ struct Printer {
     print(text, form.rows);
   }
   void operator()(const AttentionForm& form) const {
-    text += fmt::format("attention for {}{}{}, over {}\n", listed(form.batch), form.batch.empty() ? "" : ", ", listed({form.row, form.width}),
-                        listed({form.key, form.depth}));
+    text += fmt::format("attention for {}{}{}, over {}\n", listed(form.batch), form.batch.empty() ? "" : ", ",
+                        listed({form.row, form.width}), listed({form.key, form.depth}));
     section("q", form.q);
     section("k", form.k);
     section("v", form.v);

@@ -36,19 +36,19 @@ struct ScalarStep {
     Load,          // element of buffer `buffer` at `index` (one expression a dim of the buffer)
     Apply,         // elementwise op `op` on operands (cast: dtype is the target)
     CheckedIndex,  // operand 0 (any integer), negative values counted from the end of `index[0]`; outside [0, index[0]): the error slot is set
-                   // with `check` and the value, and 0 is used. Steps may use the result in index expressions as the symbol step_symbol(position)
-    Guarded,       // operand 0 where all of `conditions` hold, else operand 1; operand 0's loads must not happen elsewhere
-    Accumulated,   // result `slot` of an earlier stage's reduction, the product of a matmul, or attention's score or output
-    Scratch,       // element `slot` of the row's scratch vectors at the inner index (row form, and matmul's row stages)
+    // with `check` and the value, and 0 is used. Steps may use the result in index expressions as the symbol step_symbol(position)
+    Guarded,      // operand 0 where all of `conditions` hold, else operand 1; operand 0's loads must not happen elsewhere
+    Accumulated,  // result `slot` of an earlier stage's reduction, the product of a matmul, or attention's score or output
+    Scratch,      // element `slot` of the row's scratch vectors at the inner index (row form, and matmul's row stages)
   };
   Kind kind = Kind::Constant;
   DType dtype = DType::F32;
   Op op{};
   std::vector<std::int32_t> operands{};
   std::vector<Dim> index{};
-  std::int32_t buffer = -1;   // position among the region's parameters
+  std::int32_t buffer = -1;  // position among the region's parameters
   std::int32_t slot = -1;
-  std::int32_t check = -1;    // index into LoopForm::checks: of a CheckedIndex, or of an Apply of div or mod on integers (divisor 0)
+  std::int32_t check = -1;  // index into LoopForm::checks: of a CheckedIndex, or of an Apply of div or mod on integers (divisor 0)
   double real = 0;
   std::int64_t integer = 0;
   // is_inf's and mod's attributes, where they differ from the default: bit 0 negative / truncate, bit 1 positive
@@ -77,7 +77,7 @@ struct Store {
 
 // Independent points; parts write disjoint elements and may run in any order, also at once (concat has a part for each operand).
 struct MapPart {
-  std::vector<Iteration> space;   // outermost first; the last is contiguous in the stores where possible
+  std::vector<Iteration> space;  // outermost first; the last is contiguous in the stores where possible
   ScalarProgram program;
   std::vector<Store> stores;
 };
@@ -92,26 +92,26 @@ struct RowStage {
   ScalarProgram program;
   struct Reduction {
     Reduce kind = Reduce::Sum;
-    std::int32_t step = 0;        // reduced value
-    DType dtype = DType::F32;     // accumulator and result dtype
-    std::int32_t slot = 0;        // Accumulated slot that later stages read
+    std::int32_t step = 0;     // reduced value
+    DType dtype = DType::F32;  // accumulator and result dtype
+    std::int32_t slot = 0;     // Accumulated slot that later stages read
   };
   struct Keep {
-    std::int32_t slot = 0;        // Scratch slot that later stages read at the same inner index
+    std::int32_t slot = 0;  // Scratch slot that later stages read at the same inner index
     std::int32_t step = 0;
   };
   std::vector<Reduction> reductions;
   std::vector<Keep> keeps;
   std::vector<Store> stores;
-  bool per_row = false;           // runs once a row, after the earlier stages, with no inner index (results of whole-row reductions)
+  bool per_row = false;  // runs once a row, after the earlier stages, with no inner index (results of whole-row reductions)
 };
 
 // Rows: for each point of `outer`, the stages in order over `inner`. Softmax, layer norm, any reduction with what is fused around it.
 struct RowForm {
   std::vector<Iteration> outer;
-  std::vector<Iteration> inner;   // one or more reduced iterations, outermost first
+  std::vector<Iteration> inner;  // one or more reduced iterations, outermost first
   std::vector<RowStage> stages;
-  std::vector<DType> scratch;     // dtype of each Scratch slot; a slot has one element an inner point
+  std::vector<DType> scratch;  // dtype of each Scratch slot; a slot has one element an inner point
   std::int32_t accumulators = 0;
 };
 
@@ -120,12 +120,12 @@ struct RowForm {
 struct MatmulForm {
   std::vector<Iteration> batch;
   Iteration m, n, k;
-  ScalarProgram left, right;         // last step is the element; most often one Load
+  ScalarProgram left, right;  // last step is the element; most often one Load
   DType accumulate = DType::F32;
   ScalarProgram epilogue;
-  std::int32_t epilogue_step = 0;    // the epilogue's value
-  std::vector<Store> stores;         // of the epilogue; may be empty where row stages follow
-  std::vector<RowStage> rows;        // outer = batch and m, inner = n
+  std::int32_t epilogue_step = 0;  // the epilogue's value
+  std::vector<Store> stores;       // of the epilogue; may be empty where row stages follow
+  std::vector<RowStage> rows;      // outer = batch and m, inner = n
   std::vector<DType> scratch;
   std::int32_t accumulators = 0;
 };
@@ -142,15 +142,15 @@ struct AttentionForm {
 };
 
 struct IndexCheck {
-  std::string what;     // e.g. "gather index"
-  std::string source;   // node in the model
-  Dim extent;           // -1: a divisor of integers that must not be 0 (the check of an Apply step)
+  std::string what;    // e.g. "gather index"
+  std::string source;  // node in the model
+  Dim extent;          // -1: a divisor of integers that must not be 0 (the check of an Apply step)
 };
 
 struct LoopForm {
   std::variant<MapForm, RowForm, MatmulForm, AttentionForm> skeleton;
-  SymbolTable symbols;              // the function's symbols and every iteration's
-  std::vector<IndexCheck> checks;   // what a CheckedIndex reports
+  SymbolTable symbols;             // the function's symbols and every iteration's
+  std::vector<IndexCheck> checks;  // what a CheckedIndex reports
 };
 
 // One expression for an access: row-major offset in elements of `index` in a buffer of `dims`, simplified.
@@ -158,7 +158,7 @@ Dim linear_offset(const std::vector<Dim>& index, const std::vector<Dim>& dims, c
 
 struct LoopFormResult {
   std::optional<LoopForm> form;
-  std::string reason;   // where there is no form: why, naming the binding
+  std::string reason;  // where there is no form: why, naming the binding
 };
 // `function` gives values and symbols; `bindings` is a topologically ordered stretch of it; `inputs` (buffer positions) and `outputs` are value ids.
 LoopFormResult derive_loop_form(const Function& function, std::span<const Binding> bindings, std::span<const ValueId> inputs,

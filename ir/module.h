@@ -41,11 +41,11 @@ struct Binding {
   std::vector<ValueId> operands{};
   std::vector<ValueId> results{};
   Attributes attributes{};
-  std::vector<Dim> dims{};       // shape, dim: the literal; check_shape: the demanded dims; bind: {symbol, upper bound};
-                               // region: the caller's dims for the region's symbols, in the order of its symbol table
-  std::vector<Block> blocks{};   // if: then, else; loop: body
-  std::uint32_t callee = 0;    // call: index into Module::functions; region: index into Module::regions
-  std::string source{};          // name of the node in the model that this came from, for messages
+  std::vector<Dim> dims{};      // shape, dim: the literal; check_shape: the demanded dims; bind: {symbol, upper bound};
+                                // region: the caller's dims for the region's symbols, in the order of its symbol table
+  std::vector<Block> blocks{};  // if: then, else; loop: body
+  std::uint32_t callee = 0;     // call: index into Module::functions; region: index into Module::regions
+  std::string source{};         // name of the node in the model that this came from, for messages
 };
 
 struct Function {
@@ -62,11 +62,11 @@ struct Function {
 // What one kernel computes. The body is ordinary bindings over region-local symbols (named s0, s1, ... in order of first appearance), so that
 // the evaluator can run it and equal bodies print equally: `identity` (the printed body with values renumbered) is the key of kernels.
 struct Region {
-  std::string name;      // for people: what it does and a number, e.g. "matmul_gelu_3"
-  Function body;         // parameters: inputs (weights too); results: outputs
+  std::string name;                    // for people: what it does and a number, e.g. "matmul_gelu_3"
+  Function body;                       // parameters: inputs (weights too); results: outputs
   std::vector<std::uint32_t> weights;  // parameter positions that every caller gives constants: they may be packed
   std::vector<Dim> keys;               // what buckets are cut by: bucket_keys() of ir/loop_form.h, over the body's symbols
-  std::string identity;  // set by seal() of ir/region.h; covers the body and `weights`
+  std::string identity;                // set by seal() of ir/region.h; covers the body and `weights`
 };
 
 struct Module {

@@ -25,8 +25,8 @@ struct Program {
   struct Input {
     std::string name;
     DType dtype = DType::F32;
-    std::vector<Dim> dims;       // over symbols; how binding and its messages work: ir/bind.h
-    std::int32_t buffer = 0;     // -1 where no instruction reads it
+    std::vector<Dim> dims;    // over symbols; how binding and its messages work: ir/bind.h
+    std::int32_t buffer = 0;  // -1 where no instruction reads it
   };
   struct Output {
     std::string name;
@@ -38,11 +38,11 @@ struct Program {
   struct Buffer {
     enum class Place : std::uint8_t { Input, Constant, Arena, Output };
     Place place = Place::Arena;
-    std::int32_t index = 0;      // Input: inputs[index]; Constant: constants[index]; Output: outputs[index]
-    std::int32_t segment = 0;    // Arena: the stage that sized it; every stage has an arena segment of its own
-    Slot offset = -1;            // Arena: bytes from the segment's base, a multiple of 64
-    Slot bytes = -1;             // Arena and Output
-    std::string name;            // value in the graph, for explain
+    std::int32_t index = 0;    // Input: inputs[index]; Constant: constants[index]; Output: outputs[index]
+    std::int32_t segment = 0;  // Arena: the stage that sized it; every stage has an arena segment of its own
+    Slot offset = -1;          // Arena: bytes from the segment's base, a multiple of 64
+    Slot bytes = -1;           // Arena and Output
+    std::string name;          // value in the graph, for explain
   };
   // A weight as kernels read it. packed: by Backend::pack for parameter `parameter` of `region`, once, at load; then `tensor`'s pages are not needed.
   struct Constant {
@@ -53,25 +53,25 @@ struct Program {
     std::int32_t parameter = -1;
   };
 
-  struct Check {                 // evaluated with its stage; a failure is Error{Inputs}
-    Comparison comparison;       // demanded: left COMPARISON right
+  struct Check {            // evaluated with its stage; a failure is Error{Inputs}
+    Comparison comparison;  // demanded: left COMPARISON right
     Slot left, right;
-    bool or_one = false;         // Equal only: also fine where either side is 1 (broadcast)
-    std::string message;         // names node, tensor, dimension; "expected .., got .." with both values is appended
+    bool or_one = false;  // Equal only: also fine where either side is 1 (broadcast)
+    std::string message;  // names node, tensor, dimension; "expected .., got .." with both values is appended
   };
 
   // Instructions
-  struct RunStage {              // fills slots [first, first + expressions), then tests checks
+  struct RunStage {  // fills slots [first, first + expressions), then tests checks
     std::int32_t stage = 0;
   };
   struct Launch {
-    std::int32_t kernel = 0;     // index into kernels
+    std::int32_t kernel = 0;            // index into kernels
     std::vector<std::int32_t> buffers;  // region parameters, then results
-    std::vector<Slot> extents;   // region symbols in order
-    std::vector<Slot> keys;      // region keys in order: what dispatch looks at
-    std::string source;          // nodes it came from, for messages and explain
+    std::vector<Slot> extents;          // region symbols in order
+    std::vector<Slot> keys;             // region keys in order: what dispatch looks at
+    std::string source;                 // nodes it came from, for messages and explain
   };
-  struct Fetch {                 // one element of a small integer tensor becomes a leaf
+  struct Fetch {  // one element of a small integer tensor becomes a leaf
     std::int32_t buffer = 0;
     DType dtype = DType::I64;
     std::int64_t element = 0;
@@ -81,17 +81,17 @@ struct Program {
 
   struct Stage {
     ShapeProgram shapes;
-    std::vector<Slot> leaves;    // slots of shapes.leaves
+    std::vector<Slot> leaves;  // slots of shapes.leaves
     Slot first = 0;
     std::vector<Check> checks;
-    Slot arena_bytes = -1;       // size of this stage's arena segment; -1: none
+    Slot arena_bytes = -1;  // size of this stage's arena segment; -1: none
   };
   // One region with its table. Launches of equal regions (same identity) share one.
   struct Kernel {
     Region region;
     DispatchTable table;
-    std::vector<std::string> checks;    // message of each device check: "node, what", completed with the value and extent by runtime
-    std::vector<Dim> check_extents;     // over the region's symbols
+    std::vector<std::string> checks;  // message of each device check: "node, what", completed with the value and extent by runtime
+    std::vector<Dim> check_extents;   // over the region's symbols
   };
 
   SymbolTable symbols;

@@ -195,7 +195,8 @@ std::int32_t ProgramBuilder::triangle(const Binding& binding, const Index& index
   }
   Dim row = index[index.size() - 2], column = index.back();
   bool upper = integer_attribute(binding, "upper") != 0;
-  Condition keep = upper ? Condition{Comparison::LessEqual, row + diagonal, column} : Condition{Comparison::LessEqual, column, row + diagonal};
+  Condition keep =
+      upper ? Condition{Comparison::LessEqual, row + diagonal, column} : Condition{Comparison::LessEqual, column, row + diagonal};
   return guarded(element(binding.operands[0], index), zero(dtype), dtype, {keep});
 }
 
@@ -216,8 +217,7 @@ Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& e
   if (found.kind == Kind::Constant) known = Dim(found.integer);
   if (known) {
     if (prove_less(*known, 0, context_.symbols) == Proof::Yes) known = *known + extent_of_axis;
-    if (prove_less_equal(0, *known, context_.symbols) == Proof::Yes &&
-        prove_less(*known, extent_of_axis, context_.symbols) == Proof::Yes)
+    if (prove_less_equal(0, *known, context_.symbols) == Proof::Yes && prove_less(*known, extent_of_axis, context_.symbols) == Proof::Yes)
       return simplify(*known, context_.symbols);
   }
   IndexCheck check{std::string(info(binding.op).text) + " index", binding.source, extent_of_axis};
@@ -284,11 +284,9 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     case Op::expand_dims:
     case Op::dyn_expand_dims:
     case Op::squeeze:
-    case Op::dyn_squeeze:
-      return element(binding.operands[0], reshape_index(index, dims, operand_dims(0), context_.symbols));
+    case Op::dyn_squeeze: return element(binding.operands[0], reshape_index(index, dims, operand_dims(0), context_.symbols));
     case Op::broadcast_to:
-    case Op::dyn_broadcast_to:
-      return element(binding.operands[0], broadcast_index(index, dims, operand_dims(0), context_.symbols));
+    case Op::dyn_broadcast_to: return element(binding.operands[0], broadcast_index(index, dims, operand_dims(0), context_.symbols));
     case Op::transpose: {
       std::vector<std::size_t> perm = permutation(binding, index.size());
       Index at(index.size(), Dim(0));

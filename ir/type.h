@@ -14,12 +14,12 @@ namespace anydim::ir {
 
 enum class DType : std::uint8_t { F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool };
 
-std::string_view name_of(DType dtype);                       // "f32", "i64", "bool", ...
+std::string_view name_of(DType dtype);  // "f32", "i64", "bool", ...
 std::optional<DType> dtype_named(std::string_view name);
-std::size_t size_of(DType dtype);                            // bytes an element; bool takes one
+std::size_t size_of(DType dtype);  // bytes an element; bool takes one
 bool is_float(DType dtype);
-bool is_integer(DType dtype);                                // signed or unsigned, not bool
-bool is_signed(DType dtype);                                 // signed integers and floats
+bool is_integer(DType dtype);  // signed or unsigned, not bool
+bool is_signed(DType dtype);   // signed integers and floats
 
 struct TensorType {
   DType dtype = DType::F32;
@@ -32,9 +32,9 @@ struct Type {
   // Unknown is the type of a value before inference.
   enum class Kind : std::uint8_t { Unknown, Tensor, Tuple, List, Function };
   Kind kind = Kind::Unknown;
-  TensorType tensor;            // Tensor
-  std::vector<Type> elements;   // Tuple: its members; List: one element type; Function: parameters
-  std::vector<Type> results;    // Function
+  TensorType tensor;           // Tensor
+  std::vector<Type> elements;  // Tuple: its members; List: one element type; Function: parameters
+  std::vector<Type> results;   // Function
 
   Type() = default;
   Type(TensorType type) : kind(Kind::Tensor), tensor(std::move(type)) {}  // NOLINT: implicit on purpose

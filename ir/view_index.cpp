@@ -20,9 +20,7 @@ Dim clamped_start(const Dim& start, const Dim& extent, bool backwards, const Sym
 
 bool is_one(const Dim& dim, const SymbolTable& symbols) { return prove_equal(dim, 1, symbols) == Proof::Yes; }
 
-bool same(const Dim& a, const Dim& b, const SymbolTable& symbols) {
-  return a == b || prove_equal(a, b, symbols) == Proof::Yes;
-}
+bool same(const Dim& a, const Dim& b, const SymbolTable& symbols) { return a == b || prove_equal(a, b, symbols) == Proof::Yes; }
 
 // Row-major split of `linear` into `dims`; the outermost digit needs no modulo.
 void split_linear(Dim linear, std::span<const Dim> dims, std::span<Dim> index, const SymbolTable& symbols) {
