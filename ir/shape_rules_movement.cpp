@@ -253,7 +253,14 @@ void squeeze_rule(RuleContext& context) {
       context.require_dim(Relation::Equal, 0, axis, 1);
     }
   } else {
-    for (std::size_t i = 0; i < source.size(); ++i) removed[i] = prove_equal(source[i], 1, context.symbols) == Proof::Yes;
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      const Proof one = prove_equal(source[i], 1, context.symbols);
+      if (one == Proof::Unknown) {
+        context.unsupported(fmt::format("without axes, the rank of the result isn't known: dimension {} of {} is {}, which may be 1; give the axes, or a range without 1",
+                                        i, context.operand_text(0), source[i].to_string()));
+      }
+      removed[i] = one == Proof::Yes;
+    }
   }
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < source.size(); ++i) {
