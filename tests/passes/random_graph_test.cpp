@@ -1,0 +1,83 @@
+// Random graphs mean the same after every pass, as regions run from their loop forms, and as a program with its planned memory.
+// ANYDIM_RANDOM_GRAPHS=FIRST:COUNT runs other seeds than the test's own.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "ir/evaluate.h"
+#include "ir/infer.h"
+#include "ir/print.h"
+#include "passes/lower.h"
+#include "tests/support/loop_form_interpreter.h"
+#include "tests/support/pass_fixture.h"
+#include "tests/support/program_runner.h"
+#include "tests/support/random_graph.h"
+#include "tests/support/table_backend.h"
+
+namespace anydim::tests {
+namespace {
+
+using namespace ir;
+
+constexpr double tolerance = 2e-3;
+
+std::string stage_of_failure;
+
+void check(std::uint64_t seed) {
+  RandomGraph graph = random_graph(seed);
+  const Module plain = graph.module;
+  std::vector<std::vector<Tensor>> wanted;
+  stage_of_failure = "evaluate";
+  for (const auto& inputs : graph.calls) wanted.push_back(evaluate(plain, plain.functions[0], inputs));
+
+  Module module = plain;
+  TableBackend backend;
+  passes::PipelineOptions options;
+  options.verify = true;
+  passes::PassContext context{options, &backend};
+  for (const passes::Pass& pass : passes::pipeline_passes()) {
+    stage_of_failure = pass.name;
+    const std::string before = print(module);
+    SCOPED_TRACE("after " + std::string(pass.name) + "\n" + before);
+    passes::run_passes(module, context, std::vector<std::string>{std::string(pass.name)});
+    if (print(module) == before) continue;
+    for (std::size_t call = 0; call < graph.calls.size(); ++call) {
+      SCOPED_TRACE("call " + std::to_string(call) + " of\n" + print(module));
+      expect_close(evaluate(module, module.functions[0], graph.calls[call]), wanted[call], tolerance);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+  SCOPED_TRACE(print(module));
+  for (std::size_t call = 0; call < graph.calls.size(); ++call) {
+    SCOPED_TRACE("regions, call " + std::to_string(call));
+    stage_of_failure = "run_regions";
+    expect_close(run_regions(module, graph.calls[call]), wanted[call], tolerance);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  stage_of_failure = "lower";
+  Program program = passes::lower(module, context);
+  for (std::size_t call = 0; call < graph.calls.size(); ++call) {
+    SCOPED_TRACE("program, call " + std::to_string(call));
+    stage_of_failure = "run_program";
+    expect_close(run_program(program, graph.calls[call]), wanted[call], tolerance);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(RandomGraphs, MeanTheSameAllTheWay) {
+  unsigned long long first = 1, count = 300;
+  if (const char* setting = std::getenv("ANYDIM_RANDOM_GRAPHS")) std::sscanf(setting, "%llu:%llu", &first, &count);
+  for (unsigned long long seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    try {
+      check(seed);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << stage_of_failure << ": " << error.what() << "\n" << print(random_graph(seed).module);
+    }
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace anydim::tests
