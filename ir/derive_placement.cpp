@@ -27,11 +27,11 @@ void Placements::follow(const Binding& binding) {
     follow_elementwise(binding);
     return;
   }
-  const Placement& source = placed_.at(binding.operands[0]);
   for (std::size_t i = 1; i < binding.operands.size(); ++i)
     if (placed_.contains(binding.operands[i]))
-      throw NoLoopForm{"a result of the kernel decides a shape: " + describe(*stretch_.function, binding)};
-  placed_[binding.results[0]] = {moved(binding), source.level};
+      throw NoLoopForm{"a kernel's result is more than the one operand that it moves: " + describe(*stretch_.function, binding)};
+  std::vector<Dim> index = moved(binding);
+  placed_[binding.results[0]] = {std::move(index), placed_.at(binding.operands[0]).level};
 }
 
 void Placements::follow_elementwise(const Binding& binding) {

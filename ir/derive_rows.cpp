@@ -274,6 +274,11 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   std::vector<Dim> frame;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     bool reduced = std::binary_search(axes.begin(), axes.end(), i);
+    // Its one element is at 0, in the row and in whatever has been reduced.
+    if (reduced && prove_equal(dims[i], 1, context.symbols) == Proof::Yes) {
+      frame.emplace_back(0);
+      continue;
+    }
     auto& space = reduced ? form.inner : form.outer;
     space.push_back(context.iterate((reduced ? "$c" : "$r") + std::to_string(space.size()), dims[i]));
     if (reduced) inner.insert(space.back().symbol);
@@ -281,11 +286,7 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   }
   Placements placements(stretch, context.symbols);
   placements.frame(dims, frame);
-  // An axis of extent one is reduced by reading its only element.
-  if (form.inner.empty()) {
-    form.inner.push_back(context.iterate("$c0", 1));
-    inner.insert("$c0");
-  }
+  if (form.inner.empty()) form.inner.push_back(context.iterate("$c0", 1));
   RowPlan plan = plan_rows(context, placements, inner, no_value, outputs);
   for (ValueId output : outputs)
     if (placements.find(output) == nullptr)

@@ -61,7 +61,9 @@ class Expander {
       case Op::layer_norm: return layer_norm(binding);
       case Op::reduce_mean:
       case Op::reduce_sum:
-      case Op::reduce_prod: return reduction(binding);
+      case Op::reduce_prod:
+      case Op::reduce_max:
+      case Op::reduce_min: return reduction(binding);
       default: push(binding);
     }
   }
@@ -189,7 +191,9 @@ class Expander {
     auto axes = normalised_axes(binding, type.rank());
     bool keep = integer_attribute(binding, "keepdims") != 0;
     finish(binding, type.dtype, [&](ValueId result) {
-      if (binding.op != Op::reduce_mean) {
+      if (axes.empty()) {
+        cast(x, type.dtype, result);  // over no axes: every element by itself
+      } else if (binding.op != Op::reduce_mean) {
         reduce(binding.op, x, axes, keep, result);
       } else {
         ValueId elements = count(type, axes, type.dtype);

@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/evaluate.h"
+#include "ir/expand.h"
 
 namespace anydim::passes {
 
@@ -101,6 +102,14 @@ struct Twin {
   std::size_t operand;
 };
 
+// True where a reshape's operand gives the result's dims but for numbers (-1 and 0 are then replaced by what they stand for). An element that may
+// turn out to be -1 leaves the question open: the result's dim would ask it again, and grow with every round.
+bool decides_whole_shape(const std::vector<Dim>& elements, const std::vector<Dim>& dims) {
+  return elements.size() == dims.size() && std::equal(elements.begin(), elements.end(), dims.begin(), [](const Dim& element, const Dim& dim) {
+           return element.is_constant() || element == dim;
+         });
+}
+
 Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements, std::size_t rank, const std::string& source) {
   Binding literal{.op = rank == 0 ? Op::dim : Op::shape, .dims = elements, .source = source};
   std::vector<Dim> dims;
@@ -136,6 +145,11 @@ std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding)
     case Op::transpose: return is_identity(binding, from->rank()) ? std::optional(binding.operands[0]) : std::nullopt;
     case Op::strided_slice:
     case Op::dyn_strided_slice: return alike && steps_are_one(facts, binding) ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::reduce_sum:
+    case Op::reduce_mean:
+    case Op::reduce_max:
+    case Op::reduce_min:
+    case Op::reduce_prod: return normalised_axes(binding, from->rank()).empty() ? std::optional(binding.operands[0]) : std::nullopt;
     case Op::concat:
     case Op::split: return alike && binding.operands.size() == 1 ? std::optional(binding.operands[0]) : std::nullopt;
     case Op::where:
@@ -288,12 +302,12 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
     if (elements == nullptr || all_constant(*elements)) continue;
     const TensorType& type = facts.function.tensor_type(binding.operands[i]);
     if (type.dtype != DType::I64) continue;
-    bool whole_shape = binding.op == Op::dyn_reshape || binding.op == Op::dyn_broadcast_to || binding.op == Op::dyn_full;
-    const std::vector<Dim>& wanted = whole_shape ? result->dims : *elements;
+    bool decided = binding.op == Op::dyn_reshape && decides_whole_shape(*elements, result->dims);
+    const std::vector<Dim>& wanted = decided ? result->dims : *elements;
     if (*elements == wanted && facts.literals[binding.operands[i]]) continue;
     literals.push_back(literal_binding(facts, wanted, type.rank() == 0 ? 0 : 1, binding.source));
     partly.operands[i] = literals.back().results[0];
-    if (binding.op == Op::dyn_reshape) partly.attributes["zero_copies"] = std::int64_t{0};
+    if (decided) partly.attributes["zero_copies"] = std::int64_t{0};
     changed = true;
   }
   return changed ? std::optional(partly) : std::nullopt;

@@ -22,9 +22,7 @@ using namespace ir;
 
 constexpr double tolerance = 2e-3;
 
-std::string stage_of_failure;
-
-void check(std::uint64_t seed) {
+void check(std::uint64_t seed, std::string& stage_of_failure) {
   RandomGraph graph = random_graph(seed);
   const Module plain = graph.module;
   std::vector<std::vector<Tensor>> wanted;
@@ -70,8 +68,9 @@ TEST(RandomGraphs, MeanTheSameAllTheWay) {
   if (const char* setting = std::getenv("ANYDIM_RANDOM_GRAPHS")) std::sscanf(setting, "%llu:%llu", &first, &count);
   for (unsigned long long seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
+    std::string stage_of_failure;
     try {
-      check(seed);
+      check(seed, stage_of_failure);
     } catch (const std::exception& error) {
       ADD_FAILURE() << stage_of_failure << ": " << error.what() << "\n" << print(random_graph(seed).module);
     }

@@ -132,6 +132,10 @@ class Runner {
       const ScalarStep& step = program_.steps[static_cast<std::size_t>(position)];
       using Kind = ScalarStep::Kind;
       for (const Dim& dim : step.index) need(dim);
+      for (const auto& condition : step.conditions) {
+        need(condition.left);
+        need(condition.right);
+      }
       switch (step.kind) {
         case Kind::Constant: return {step.real, step.integer};
         case Kind::Extent: return {0, runner_.value(step.index[0])};

@@ -33,6 +33,8 @@ class Builder {
     function_.name = "main";
     choose_symbols();
     for (std::size_t i = 0, count = 2 + below(2); i < count; ++i) add_parameter();
+    for (const std::string& name : function_.symbols.names())
+      if (!is_bound(name)) add_parameter(TensorType{DType::F32, {Dim::symbol(name), 4}});
     std::size_t steps = 3 + below(14);
     for (std::size_t i = 0; i < steps; ++i) add_something();
     choose_results();
@@ -79,6 +81,12 @@ class Builder {
       calls_.push_back(values);
     }
     tensors_.resize(calls_.size());
+  }
+
+  bool is_bound(const std::string& symbol) const {
+    return std::any_of(function_.body.parameters.begin(), function_.body.parameters.end(), [&](ValueId id) {
+      return std::any_of(type(id).dims.begin(), type(id).dims.end(), [&](const Dim& dim) { return dim == Dim::symbol(symbol); });
+    });
   }
 
   Dim random_dim() {
@@ -139,21 +147,19 @@ class Builder {
   // Adds a binding if its shape rule and every call accept it; nullopt otherwise.
   std::optional<std::vector<ValueId>> emit(Binding binding, std::size_t result_count = 1) {
     SymbolTable symbols = function_.symbols;
-    std::vector<OperandFacts> facts;
     bool exact = true;
-    for (ValueId operand : binding.operands) {
-      if (operand == no_value) {
-        facts.emplace_back();
-        continue;
-      }
-      auto constant = constants_.find(operand);
-      facts.push_back({&function_.values[operand].type, &contents_[operand], constant != constants_.end() ? &constant->second : nullptr});
-      exact = exact && exact_[operand];
-    }
+    for (ValueId operand : binding.operands) exact = exact && (operand == no_value || exact_[operand]);
     if (!exact && !keeps_order(binding)) return std::nullopt;
     std::vector<Value> before = function_.values;
     for (std::size_t i = 0; i < result_count; ++i)
       binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" + std::to_string(function_.values.size())));
+    std::vector<OperandFacts> facts;
+    for (ValueId operand : binding.operands) {
+      facts.emplace_back();
+      if (operand == no_value) continue;
+      auto constant = constants_.find(operand);
+      facts.back() = {&function_.values[operand].type, &contents_[operand], constant != constants_.end() ? &constant->second : nullptr};
+    }
     try {
       if (chance(30)) binding.source = "/node_" + std::to_string(function_.values.size());
       RuleResult rule = apply_shape_rule(function_, binding, facts, symbols);
