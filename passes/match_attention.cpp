@@ -63,6 +63,18 @@ std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
   return std::nullopt;
 }
 
+// Keys scaled before they are transposed: the transpose of the keys without their scale.
+std::optional<Binding> scaled_below(Function& function, const PatternGraph& graph, ValueId transposed, double& scale) {
+  const Binding* transpose = graph.applied(transposed, Op::transpose);
+  if (transpose == nullptr) return std::nullopt;
+  ValueId keys = without_scale(graph, transpose->operands[0], scale);
+  if (keys == transpose->operands[0]) return std::nullopt;
+  Binding moved = *transpose;
+  moved.operands = {keys};
+  moved.results = {function.add_value(function.values[transposed].name + "_unscaled", function.values[transposed].type)};
+  return moved;
+}
+
 ValueId add_number(Function& function, DType dtype, double number, const std::string& source, std::vector<Binding>& made) {
   Tensor tensor(dtype, {});
   tensor.set_real(0, number);
@@ -100,12 +112,17 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
   if (!scores) return std::nullopt;
   ValueId q = without_scale(graph, scores->product->operands[0], scores->scale);
   ValueId transposed = without_scale(graph, scores->product->operands[1], scores->scale);
+  std::vector<Binding> all;
+  if (auto moved = scaled_below(function, graph, transposed, scores->scale)) {
+    transposed = moved->results[0];
+    all.push_back(std::move(*moved));
+  }
   ValueId v = binding.operands[1];
   for (ValueId matrix : {q, transposed, v})
-    if (graph.type(matrix).rank() < 2 || graph.type(matrix).rank() > rank) return std::nullopt;
+    if (function.tensor_type(matrix).rank() < 2 || function.tensor_type(matrix).rank() > rank) return std::nullopt;
 
   // attention takes k as [.., j, d]: one more transpose, which is only a view (and cancels one that is there).
-  TensorType k_type = graph.type(transposed);
+  TensorType k_type = function.tensor_type(transposed);
   std::vector<std::int64_t> perm;
   for (std::size_t i = 0; i < k_type.rank(); ++i) perm.push_back(static_cast<std::int64_t>(i));
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
@@ -114,7 +131,7 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
   Binding transpose{.op = Op::transpose, .operands = {transposed}, .results = {k}, .source = binding.source};
   transpose.attributes.emplace("perm", perm);
   Binding made{.op = Op::attention, .operands = {q, k, v}, .results = binding.results, .source = binding.source};
-  std::vector<Binding> all{transpose};
+  all.push_back(std::move(transpose));
   if (scores->selection != nullptr) scores->bias = selected_bias(function, graph, *scores->selection, all);
   if (scores->bias != no_value) made.operands.push_back(scores->bias);
   made.attributes.emplace("scale", scores->scale);

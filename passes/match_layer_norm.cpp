@@ -25,79 +25,111 @@ bool is_square(const PatternGraph& graph, ValueId value, ValueId of) {
   return power != nullptr && power->operands[0] == of && graph.is_number(power->operands[1], 2);
 }
 
+// The inverse of a value: reciprocal, 1 / value, or value to the power of -1 or -1/2 (`root`: of the value's square root).
+struct Inverse {
+  ValueId value = no_value;
+  bool root = false;
+};
+
+std::optional<Inverse> inverse_of(const PatternGraph& graph, ValueId value) {
+  const Binding* found = graph.definition(value);
+  if (found == nullptr) return std::nullopt;
+  if (found->op == Op::reciprocal) return Inverse{found->operands[0]};
+  if (found->op == Op::div && graph.is_number(found->operands[0], 1)) return Inverse{found->operands[1]};
+  if (found->op == Op::pow && graph.is_number(found->operands[1], -1)) return Inverse{found->operands[0]};
+  if (found->op == Op::pow && graph.is_number(found->operands[1], -0.5)) return Inverse{found->operands[0], true};
+  return std::nullopt;
+}
+
+// Factors above and below the line of nested muls and divisions.
+struct Fraction {
+  std::vector<ValueId> above;
+  std::vector<Inverse> below;
+};
+
+void flatten(const PatternGraph& graph, ValueId value, int depth, Fraction& fraction) {
+  const Binding* found = graph.definition(value);
+  if (auto inverse = inverse_of(graph, value)) {
+    fraction.below.push_back(*inverse);
+  } else if (found != nullptr && depth > 0 && found->op == Op::mul) {
+    flatten(graph, found->operands[0], depth - 1, fraction);
+    flatten(graph, found->operands[1], depth - 1, fraction);
+  } else if (found != nullptr && depth > 0 && found->op == Op::div) {
+    flatten(graph, found->operands[0], depth - 1, fraction);
+    fraction.below.push_back({found->operands[1]});
+  } else {
+    fraction.above.push_back(value);
+  }
+}
+
 struct Normalised {
   ValueId x;
+  ValueId scale;
   std::size_t axis;
   double epsilon;
 };
 
-// sqrt(mean(d * d) + epsilon), d = x - mean(x).
-std::optional<Normalised> deviation_of(const PatternGraph& graph, ValueId deviation, ValueId centred) {
-  const Binding* root = graph.applied(deviation, Op::sqrt);
-  const Binding* difference = graph.applied(centred, Op::sub);
-  if (root == nullptr || difference == nullptr) return std::nullopt;
-  ValueId x = difference->operands[0];
-  const Binding* sum = graph.applied(root->operands[0], Op::add);
-  if (sum == nullptr) return std::nullopt;
-  auto parts = graph.scaled(*sum);
-  if (!parts) return std::nullopt;
-  const Binding* variance = graph.applied(parts->second, Op::reduce_mean);
-  if (variance == nullptr || !is_square(graph, variance->operands[0], centred)) return std::nullopt;
-  auto axis = trailing_mean(graph, difference->operands[1], x);
-  if (!axis || trailing_mean(graph, parts->second, variance->operands[0]) != axis) return std::nullopt;
-  return Normalised{x, *axis, parts->first};
-}
-
-// d / deviation, or d * (1 / deviation).
-std::optional<Normalised> normalised(const PatternGraph& graph, ValueId value) {
-  if (const Binding* quotient = graph.applied(value, Op::div)) return deviation_of(graph, quotient->operands[1], quotient->operands[0]);
-  const Binding* product = graph.applied(value, Op::mul);
-  if (product == nullptr) return std::nullopt;
-  for (std::size_t i : {0u, 1u}) {
-    const Binding* inverse = graph.definition(product->operands[i]);
-    if (inverse == nullptr) continue;
-    ValueId deviation = no_value;
-    if (inverse->op == Op::reciprocal) deviation = inverse->operands[0];
-    if (inverse->op == Op::div && graph.is_number(inverse->operands[0], 1)) deviation = inverse->operands[1];
-    if (deviation == no_value) continue;
-    if (auto found = deviation_of(graph, deviation, product->operands[1 - i])) return found;
-  }
-  return std::nullopt;
+// The variance plus epsilon, of which a deviation is the root.
+std::optional<ValueId> under_root(const PatternGraph& graph, const Inverse& deviation) {
+  if (deviation.root) return deviation.value;
+  const Binding* root = graph.definition(deviation.value);
+  if (root == nullptr) return std::nullopt;
+  bool is_root = root->op == Op::sqrt || (root->op == Op::pow && graph.is_number(root->operands[1], 0.5));
+  return is_root ? std::optional(root->operands[0]) : std::nullopt;
 }
 
 // A scale or bias over exactly the normalised dims.
-bool covers(const PatternGraph& graph, ValueId parameter, const Normalised& found) {
-  const std::vector<Dim>& dims = graph.type(found.x).dims;
-  std::vector<Dim> trailing(dims.begin() + static_cast<std::ptrdiff_t>(found.axis), dims.end());
+bool covers(const PatternGraph& graph, ValueId parameter, ValueId x, std::size_t axis) {
+  const std::vector<Dim>& dims = graph.type(x).dims;
+  std::vector<Dim> trailing(dims.begin() + static_cast<std::ptrdiff_t>(axis), dims.end());
   return graph.type(parameter).dims == trailing;
 }
 
-struct Scaled {
-  Normalised found;
-  ValueId scale;
-};
-
-std::optional<Scaled> scaled(const PatternGraph& graph, ValueId value) {
-  const Binding* product = graph.applied(value, Op::mul);
-  if (product == nullptr) return std::nullopt;
+// d / sqrt(mean(d * d) + epsilon) * scale with d = x - mean(x), factors in any order.
+std::optional<Normalised> normalised(const PatternGraph& graph, ValueId value) {
+  Fraction fraction;
+  flatten(graph, value, 3, fraction);
+  if (fraction.above.size() != 2 || fraction.below.size() != 1) return std::nullopt;
+  auto inside = under_root(graph, fraction.below[0]);
+  const Binding* sum = inside ? graph.applied(*inside, Op::add) : nullptr;
+  auto parts = sum != nullptr ? graph.scaled(*sum) : std::nullopt;
+  const Binding* variance = parts ? graph.applied(parts->second, Op::reduce_mean) : nullptr;
+  if (variance == nullptr) return std::nullopt;
   for (std::size_t i : {0u, 1u}) {
-    auto found = normalised(graph, product->operands[i]);
-    if (found && covers(graph, product->operands[1 - i], *found)) return Scaled{*found, product->operands[1 - i]};
+    ValueId centred = fraction.above[i], scale = fraction.above[1 - i];
+    const Binding* difference = graph.applied(centred, Op::sub);
+    if (difference == nullptr || !is_square(graph, variance->operands[0], centred)) continue;
+    ValueId x = difference->operands[0];
+    auto axis = trailing_mean(graph, difference->operands[1], x);
+    if (!axis || trailing_mean(graph, parts->second, variance->operands[0]) != axis || !covers(graph, scale, x, *axis)) continue;
+    if (!(graph.type(x) == graph.type(value))) continue;
+    return Normalised{x, scale, *axis, parts->first};
   }
   return std::nullopt;
+}
+
+Binding made_of(const Normalised& found, const Binding& binding) {
+  Binding made{.op = Op::layer_norm, .operands = {found.x, found.scale}, .results = binding.results, .source = binding.source};
+  made.attributes.emplace("axis", static_cast<std::int64_t>(found.axis));
+  made.attributes.emplace("epsilon", found.epsilon);
+  return made;
 }
 
 }  // namespace
 
+// Where a bias follows, the product below the addition is matched too, and dropped as dead.
 std::optional<std::vector<Binding>> match_layer_norm(Function&, const PatternGraph& graph, const Binding& binding) {
+  if (!is_float(graph.type(binding.results[0]).dtype)) return std::nullopt;
+  if (binding.op == Op::mul || binding.op == Op::div) {
+    if (auto found = normalised(graph, binding.results[0])) return std::vector{made_of(*found, binding)};
+  }
   if (binding.op != Op::add) return std::nullopt;
   for (std::size_t i : {0u, 1u}) {
-    auto found = scaled(graph, binding.operands[i]);
     ValueId bias = binding.operands[1 - i];
-    if (!found || !covers(graph, bias, found->found)) continue;
-    Binding made{.op = Op::layer_norm, .operands = {found->found.x, found->scale, bias}, .results = binding.results, .source = binding.source};
-    made.attributes.emplace("axis", static_cast<std::int64_t>(found->found.axis));
-    made.attributes.emplace("epsilon", found->found.epsilon);
+    auto found = normalised(graph, binding.operands[i]);
+    if (!found || !covers(graph, bias, found->x, found->axis)) continue;
+    Binding made = made_of(*found, binding);
+    made.operands.push_back(bias);
     return std::vector{made};
   }
   return std::nullopt;

@@ -5,12 +5,27 @@ namespace anydim::passes {
 
 using namespace ir;
 
+namespace {
+
+// Of a / b, or a * (1 / b) either way round: a and b.
+std::optional<std::pair<ValueId, ValueId>> quotient(const PatternGraph& graph, const Binding& binding) {
+  if (binding.op == Op::div) return std::pair{binding.operands[0], binding.operands[1]};
+  if (binding.op != Op::mul) return std::nullopt;
+  for (std::size_t i : {0u, 1u})
+    if (const Binding* inverse = graph.applied(binding.operands[i], Op::reciprocal))
+      return std::pair{binding.operands[1 - i], inverse->operands[0]};
+  return std::nullopt;
+}
+
+}  // namespace
+
 // exp(x - max(x)) / sum(exp(x - max(x))) over one axis.
 std::optional<std::vector<Binding>> match_softmax(Function&, const PatternGraph& graph, const Binding& binding) {
-  if (binding.op != Op::div) return std::nullopt;
-  const Binding* exponential = graph.applied(binding.operands[0], Op::exp);
-  const Binding* sum = graph.applied(binding.operands[1], Op::reduce_sum);
-  if (exponential == nullptr || sum == nullptr || sum->operands[0] != binding.operands[0]) return std::nullopt;
+  auto parts = quotient(graph, binding);
+  if (!parts || !is_float(graph.type(binding.results[0]).dtype)) return std::nullopt;
+  const Binding* exponential = graph.applied(parts->first, Op::exp);
+  const Binding* sum = graph.applied(parts->second, Op::reduce_sum);
+  if (exponential == nullptr || sum == nullptr || sum->operands[0] != parts->first) return std::nullopt;
   const Binding* difference = graph.applied(exponential->operands[0], Op::sub);
   if (difference == nullptr) return std::nullopt;
   const Binding* maximum = graph.applied(difference->operands[1], Op::reduce_max);

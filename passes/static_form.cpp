@@ -63,7 +63,8 @@ bool is_identity(const Binding& binding, std::size_t rank) {
 // True where every element is known to equal `wanted`: a constant, or a full of one.
 bool is_filled_with(const RuleFacts& facts, ValueId value, double wanted) {
   if (const Contents& contents = facts.contents(value))
-    return std::all_of(contents->begin(), contents->end(), [&](const Dim& dim) { return dim.is_constant(static_cast<std::int64_t>(wanted)); });
+    return std::all_of(contents->begin(), contents->end(),
+                       [&](const Dim& dim) { return dim.is_constant(static_cast<std::int64_t>(wanted)); });
   const Tensor* constant = facts.constants[value];
   if (constant == nullptr || constant->elements() > folding_limit) return false;
   for (std::int64_t i = 0; i < constant->elements(); ++i)
@@ -92,7 +93,8 @@ std::optional<ValueId> without_neutral(const RuleFacts& facts, const Binding& bi
   for (std::size_t i : {1u, 0u}) {
     if (i == 0 && !info(binding.op).has(traits::commutative)) continue;
     ValueId other = binding.operands[1 - i];
-    if (is_filled_with(facts, binding.operands[i], neutral) && same_dims(facts, facts.function.tensor_type(other).dims, result.dims)) return other;
+    if (is_filled_with(facts, binding.operands[i], neutral) && same_dims(facts, facts.function.tensor_type(other).dims, result.dims))
+      return other;
   }
   return std::nullopt;
 }
@@ -105,9 +107,9 @@ struct Twin {
 // True where a reshape's operand gives the result's dims but for numbers (-1 and 0 are then replaced by what they stand for). An element that may
 // turn out to be -1 leaves the question open: the result's dim would ask it again, and grow with every round.
 bool decides_whole_shape(const std::vector<Dim>& elements, const std::vector<Dim>& dims) {
-  return elements.size() == dims.size() && std::equal(elements.begin(), elements.end(), dims.begin(), [](const Dim& element, const Dim& dim) {
-           return element.is_constant() || element == dim;
-         });
+  return elements.size() == dims.size() &&
+         std::equal(elements.begin(), elements.end(), dims.begin(),
+                    [](const Dim& element, const Dim& dim) { return element.is_constant() || element == dim; });
 }
 
 Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements, std::size_t rank, const std::string& source) {
@@ -199,7 +201,8 @@ std::vector<Binding> as_progression(const RuleFacts& facts, const Binding& bindi
   Binding arange{.op = Op::arange, .results = binding.results, .source = binding.source};
   arange.attributes = {{"start", elements[0]}, {"stop", stop}, {"step", step}, {"dtype", DType::I64}};
   if (tensor.rank() == 1) return {arange};
-  arange.results = {facts.function.add_value(facts.function.values[binding.results[0]].name + "_counted", TensorType{DType::I64, {Dim(count)}})};
+  arange.results = {
+      facts.function.add_value(facts.function.values[binding.results[0]].name + "_counted", TensorType{DType::I64, {Dim(count)}})};
   Binding reshape{.op = Op::reshape, .operands = arange.results, .results = binding.results, .source = binding.source};
   reshape.attributes.emplace("shape", tensor.dims());
   return {arange, reshape};
@@ -207,13 +210,15 @@ std::vector<Binding> as_progression(const RuleFacts& facts, const Binding& bindi
 
 std::optional<Binding> folded(const RuleFacts& facts, const Binding& binding) {
   const OpInfo& row = info(binding.op);
-  if (binding.results.size() != 1 || binding.operands.empty() || row.has(traits::control) || binding.op == Op::check_shape || binding.op == Op::bind)
+  if (binding.results.size() != 1 || binding.operands.empty() || row.has(traits::control) || binding.op == Op::check_shape ||
+      binding.op == Op::bind)
     return std::nullopt;
   const TensorType* type = tensor_of(facts, binding.results[0]);
   if (type == nullptr || !all_constant(type->dims) || element_count(numbers(type->dims)) > folding_limit) return std::nullopt;
   std::vector<const Tensor*> operands;
   for (ValueId operand : binding.operands) {
-    if (operand != no_value && (facts.constants[operand] == nullptr || facts.constants[operand]->elements() > folding_limit)) return std::nullopt;
+    if (operand != no_value && (facts.constants[operand] == nullptr || facts.constants[operand]->elements() > folding_limit))
+      return std::nullopt;
     operands.push_back(operand == no_value ? nullptr : facts.constants[operand]);
   }
   Tensor value = evaluate_binding(facts.function, binding, operands).at(0);
@@ -232,7 +237,11 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
   auto present = [&](std::size_t operand) { return operand < binding.operands.size() && binding.operands[operand] != no_value; };
   std::optional<Op> twin = static_twin(binding.op);
   auto static_form = [&](std::initializer_list<Twin> list) -> std::optional<Binding> {
-    Binding made{.op = *twin, .operands = {binding.operands[0]}, .results = binding.results, .attributes = binding.attributes, .source = binding.source};
+    Binding made{.op = *twin,
+                 .operands = {binding.operands[0]},
+                 .results = binding.results,
+                 .attributes = binding.attributes,
+                 .source = binding.source};
     for (const Twin& entry : list) {
       if (!present(entry.operand)) continue;
       const std::vector<Dim>* elements = known(entry.operand);
@@ -243,7 +252,11 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
   };
   auto by_result = [&](std::initializer_list<const char*> dropped) -> std::optional<Binding> {
     if (!all_constant(result->dims)) return std::nullopt;
-    Binding made{.op = *twin, .operands = {binding.operands[0]}, .results = binding.results, .attributes = binding.attributes, .source = binding.source};
+    Binding made{.op = *twin,
+                 .operands = {binding.operands[0]},
+                 .results = binding.results,
+                 .attributes = binding.attributes,
+                 .source = binding.source};
     for (const char* name : dropped) made.attributes.erase(name);
     made.attributes.emplace("shape", numbers(result->dims));
     return made;

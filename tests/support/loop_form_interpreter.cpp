@@ -213,7 +213,8 @@ class Runner {
         continue;
       }
       Results sums(accumulated);
-      for (const auto& reduction : stage.reductions) sums[static_cast<std::size_t>(reduction.slot)] = neutral(reduction.kind, reduction.dtype);
+      for (const auto& reduction : stage.reductions)
+        sums[static_cast<std::size_t>(reduction.slot)] = neutral(reduction.kind, reduction.dtype);
       std::size_t point = 0;
       loop(inner, [&] {
         Results at(scratch.size());
@@ -251,7 +252,8 @@ class Runner {
   }
 
   void run(const RowForm& form) {
-    loop(form.outer, [&] { run_stages(form.stages, form.inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size())); });
+    loop(form.outer,
+         [&] { run_stages(form.stages, form.inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size())); });
   }
 
   Scalar element(const ScalarProgram& program) {

@@ -20,7 +20,8 @@ namespace {
 class Runner {
  public:
   Runner(const Program& program, std::vector<Tensor> inputs)
-      : program_(program), inputs_(std::move(inputs)), slots_(static_cast<std::size_t>(program.slots)), ready_(program.buffers.size()), last_(program.buffers.size(), -1) {
+      : program_(program), inputs_(std::move(inputs)), slots_(static_cast<std::size_t>(program.slots)), ready_(program.buffers.size()),
+        last_(program.buffers.size(), -1) {
     std::int64_t position = 0;
     for (const auto& instruction : program.instructions) {
       if (const auto* launch = std::get_if<Program::Launch>(&instruction))
@@ -82,7 +83,8 @@ class Runner {
     for (const Program::Check& check : stage.checks)
       if (!holds(check)) throw Error(ErrorKind::Inputs, check.message);
     if (segments_.size() <= static_cast<std::size_t>(instruction.stage)) segments_.resize(static_cast<std::size_t>(instruction.stage) + 1);
-    if (stage.arena_bytes >= 0) segments_[static_cast<std::size_t>(instruction.stage)].assign(static_cast<std::size_t>(at(stage.arena_bytes)), std::byte{0x7f});
+    if (stage.arena_bytes >= 0)
+      segments_[static_cast<std::size_t>(instruction.stage)].assign(static_cast<std::size_t>(at(stage.arena_bytes)), std::byte{0x7f});
   }
 
   bool holds(const Program::Check& check) const {
@@ -143,7 +145,8 @@ class Runner {
     for (std::size_t i = 0; i < results.size(); ++i) write(launch.buffers.at(parameters + i), results[i]);
     for (std::size_t i = 0; i < parameters; ++i) {
       ValueId id = body.body.parameters[i];
-      if (!read(launch.buffers[i], body.tensor_type(id).dtype, dims_of(id)).same_bits(operands[i])) wrong("a result overwrites an operand of its launch");
+      if (!read(launch.buffers[i], body.tensor_type(id).dtype, dims_of(id)).same_bits(operands[i]))
+        wrong("a result overwrites an operand of its launch");
     }
   }
 
@@ -172,7 +175,8 @@ class Runner {
     }
     if (!ready_[static_cast<std::size_t>(index)]) wrong("buffer " + buffer.name + " is read before it is written");
     std::span<std::byte> bytes = memory(index);
-    if (static_cast<std::int64_t>(bytes.size()) != byte_count(dtype, dims)) wrong("buffer " + buffer.name + " has another size than its type");
+    if (static_cast<std::int64_t>(bytes.size()) != byte_count(dtype, dims))
+      wrong("buffer " + buffer.name + " has another size than its type");
     Tensor tensor(dtype, dims);
     if (!bytes.empty()) std::memcpy(tensor.mutable_bytes().data(), bytes.data(), bytes.size());
     return tensor;
@@ -184,8 +188,8 @@ class Runner {
     if (bytes.size() != tensor.bytes().size()) wrong("buffer " + buffer.name + " has another size than its result");
     for (std::size_t other = 0; other < program_.buffers.size(); ++other) {
       const Program::Buffer& entry = program_.buffers[other];
-      if (static_cast<std::int32_t>(other) == index || !ready_[other] || last_[other] < position_ || entry.place != Program::Buffer::Place::Arena ||
-          buffer.place != Program::Buffer::Place::Arena || entry.segment != buffer.segment)
+      if (static_cast<std::int32_t>(other) == index || !ready_[other] || last_[other] < position_ ||
+          entry.place != Program::Buffer::Place::Arena || buffer.place != Program::Buffer::Place::Arena || entry.segment != buffer.segment)
         continue;
       std::span<std::byte> theirs = memory(static_cast<std::int32_t>(other));
       if (!theirs.empty() && !bytes.empty() && bytes.data() < theirs.data() + theirs.size() && theirs.data() < bytes.data() + bytes.size())

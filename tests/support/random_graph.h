@@ -10,8 +10,8 @@
 namespace anydim::tests {
 
 struct RandomGraph {
-  ir::Module module;                            // one function, types not yet inferred
-  std::vector<std::vector<ir::Tensor>> calls;   // inputs that @main accepts: extents 0, 1, small primes
+  ir::Module module;                           // one function, types not yet inferred
+  std::vector<std::vector<ir::Tensor>> calls;  // inputs that @main accepts: extents 0, 1, small primes
 };
 
 // Elementwise ops, views, gathers, reductions, softmax, layer norm, products and attention, and these written out as exporters do; shapes come

@@ -26,8 +26,12 @@ struct TableBackend : ir::Backend {
   double estimate(const ir::Region&, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int) const override {
     return schedule.name == "small" ? static_cast<double>(keys.empty() ? 1 : keys[0]) : crossing;
   }
-  std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override { return std::vector(region.keys.size(), edges); }
-  ir::CompiledKernel compile(const ir::Region&, const ir::Bucket&, const ir::Schedule&) const override { internal_error("nothing is compiled here"); }
+  std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
+    return std::vector(region.keys.size(), edges);
+  }
+  ir::CompiledKernel compile(const ir::Region&, const ir::Bucket&, const ir::Schedule&) const override {
+    internal_error("nothing is compiled here");
+  }
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }
 };
 

@@ -1,0 +1,386 @@
+// Inside random_graph(): values so far, chance, and how a binding is added.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/shape_rule.h"
+#include "tests/support/random_graph.h"
+
+namespace anydim::tests::random_graphs {
+
+using namespace ir;
+
+inline constexpr double largest_real = 100;
+inline constexpr std::int64_t largest_integer = 1000;
+inline constexpr std::int64_t most_elements = 600;
+
+using Integers = std::vector<std::int64_t>;
+
+// Draws a graph step by step; a step that the shape rules or a call do not accept is left out.
+class Builder {
+ public:
+  explicit Builder(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {
+    for (int i = 0; i < 8; ++i) next();
+  }
+
+  RandomGraph build() {
+    function_.name = "main";
+    choose_symbols();
+    for (std::size_t i = 0, count = 2 + below(2); i < count; ++i) add_parameter();
+    for (const std::string& name : function_.symbols.names())
+      if (!is_bound(name)) add_parameter(TensorType{DType::F32, {Dim::symbol(name), 4}});
+    std::size_t steps = 3 + below(14);
+    for (std::size_t i = 0; i < steps; ++i) add_something();
+    choose_results();
+    RandomGraph graph;
+    for (std::size_t call = 0; call < calls_.size(); ++call) {
+      graph.calls.emplace_back();
+      for (ValueId parameter : function_.body.parameters) graph.calls.back().push_back(tensors_[call].at(parameter));
+    }
+    for (Value& value : function_.values)
+      if (std::find(function_.body.parameters.begin(), function_.body.parameters.end(),
+                    static_cast<ValueId>(&value - function_.values.data())) == function_.body.parameters.end())
+        value.type = {};
+    graph.module.functions.push_back(std::move(function_));
+    return graph;
+  }
+
+ private:
+  // ---- Chance ----
+
+  std::uint64_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_ * 0x2545f4914f6cdd1du >> 16;
+  }
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
+  bool chance(std::size_t percent) { return below(100) < percent; }
+  template <typename T>
+  const T& pick(const std::vector<T>& list) {
+    return list[below(list.size())];
+  }
+
+  // ---- Symbols and parameters ----
+
+  void choose_symbols() {
+    static const Integers extents{0, 1, 1, 2, 3, 5, 7};
+    for (const char* name : {"n", "m", "s"}) function_.symbols.declare(name);
+    for (int call = 0; call < 3; ++call) {
+      std::map<std::string, std::int64_t> values;
+      for (const char* name : {"n", "m", "s"}) values[name] = pick(extents);
+      if (call == 0)
+        for (auto& [name, value] : values) value = std::max<std::int64_t>(value, 2);
+      if (chance(40)) values["m"] = values["n"];
+      calls_.push_back(values);
+    }
+    tensors_.resize(calls_.size());
+  }
+
+  bool is_bound(const std::string& symbol) const {
+    return std::any_of(function_.body.parameters.begin(), function_.body.parameters.end(), [&](ValueId id) {
+      return std::any_of(type(id).dims.begin(), type(id).dims.end(), [&](const Dim& dim) { return dim == Dim::symbol(symbol); });
+    });
+  }
+
+  Dim random_dim() {
+    switch (below(7)) {
+      case 0: return Dim::symbol("n");
+      case 1: return Dim::symbol("m");
+      case 2: return Dim::symbol("s");
+      case 3: return 1;
+      case 4: return 4;
+      case 5: return 6;
+      default: return Dim::symbol("n");
+    }
+  }
+
+  std::int64_t value(std::size_t call, const Dim& dim) const {
+    return dim.evaluate([&](const DimLeaf& leaf) {
+      return leaf.is_symbol() ? calls_[call].at(leaf.symbol) : tensors_[call].at(leaf.value).integer_at(leaf.element);
+    });
+  }
+
+  Tensor random_tensor(DType dtype, Integers dims, std::int64_t low, std::int64_t high) {
+    Tensor tensor(dtype, std::move(dims));
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+      if (is_float(dtype)) tensor.set_real(i, (static_cast<double>(below(4001)) - 2000) / 1000);
+      else tensor.set_integer(i, low + static_cast<std::int64_t>(below(static_cast<std::size_t>(high - low))));
+    }
+    return tensor;
+  }
+
+  void add_parameter(std::optional<TensorType> wanted = {}) {
+    TensorType type;
+    if (wanted) {
+      type = *wanted;
+    } else {
+      type.dtype = chance(75) ? DType::F32 : chance(60) ? DType::I64 : DType::Bool;
+      for (std::size_t i = 0, rank = below(5); i < rank; ++i) type.dims.push_back(random_dim());
+    }
+    ValueId id = function_.add_value("x" + std::to_string(function_.values.size()), type);
+    function_.body.parameters.push_back(id);
+    std::int64_t high = type.dtype == DType::Bool ? 2 : 4;
+    for (std::size_t call = 0; call < calls_.size(); ++call) {
+      Integers dims;
+      for (const Dim& dim : type.dims) dims.push_back(value(call, dim));
+      tensors_[call].emplace(id, random_tensor(type.dtype, dims, type.dtype == DType::Bool ? 0 : -2, high));
+    }
+    know(id, {}, true);
+  }
+
+  void know(ValueId id, Contents contents, bool exact) {
+    contents_.resize(function_.values.size());
+    exact_.resize(function_.values.size(), false);
+    contents_[id] = std::move(contents);
+    exact_[id] = exact;
+  }
+
+  // ---- Bindings ----
+
+  // Adds a binding if its shape rule and every call accept it; nullopt otherwise.
+  std::optional<std::vector<ValueId>> emit(Binding binding, std::size_t result_count = 1) {
+    SymbolTable symbols = function_.symbols;
+    bool exact = true;
+    for (ValueId operand : binding.operands) exact = exact && (operand == no_value || exact_[operand]);
+    if (!exact && !keeps_order(binding)) return std::nullopt;
+    std::vector<Value> before = function_.values;
+    for (std::size_t i = 0; i < result_count; ++i)
+      binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" + std::to_string(function_.values.size())));
+    std::vector<OperandFacts> facts;
+    for (ValueId operand : binding.operands) {
+      facts.emplace_back();
+      if (operand == no_value) continue;
+      auto constant = constants_.find(operand);
+      facts.back() = {&function_.values[operand].type, &contents_[operand], constant != constants_.end() ? &constant->second : nullptr};
+    }
+    try {
+      if (chance(30)) binding.source = "/node_" + std::to_string(function_.values.size());
+      RuleResult rule = apply_shape_rule(function_, binding, facts, symbols);
+      std::vector<std::vector<Tensor>> computed;
+      for (std::size_t call = 0; call < calls_.size(); ++call) {
+        std::vector<const Tensor*> operands;
+        for (ValueId operand : binding.operands) operands.push_back(operand == no_value ? nullptr : &tensors_[call].at(operand));
+        computed.push_back(evaluate_binding(function_, binding, operands, [&](const Dim& dim) { return value(call, dim); }));
+        for (const Tensor& tensor : computed.back())
+          if (!is_ordinary(tensor)) throw Error(ErrorKind::Inputs, "not an ordinary value");
+      }
+      for (std::size_t i = 0; i < result_count; ++i) {
+        function_.values[binding.results[i]].type = rule.types[i];
+        know(binding.results[i], rule.contents[i], exact && is_exact(binding.op));
+        for (std::size_t call = 0; call < calls_.size(); ++call) tensors_[call].emplace(binding.results[i], computed[call][i]);
+      }
+    } catch (const Error&) {
+      function_.values = std::move(before);
+      return std::nullopt;
+    }
+    function_.symbols = std::move(symbols);
+    if (binding.op == Op::constant) constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
+    std::vector<ValueId> results = binding.results;
+    function_.body.bindings.push_back(std::move(binding));
+    return results;
+  }
+
+  std::optional<ValueId> apply(Op op, std::vector<ValueId> operands, Attributes attributes = {}) {
+    auto results = emit({.op = op, .operands = std::move(operands), .attributes = std::move(attributes)});
+    return results ? std::optional(results->front()) : std::nullopt;
+  }
+
+  // Throws where it isn't accepted: for patterns that are given up as a whole.
+  ValueId must(Op op, std::vector<ValueId> operands, Attributes attributes = {}) {
+    auto result = apply(op, std::move(operands), std::move(attributes));
+    if (!result) throw Error(ErrorKind::Inputs, "given up");
+    return *result;
+  }
+
+  ValueId literal(Op op, std::vector<Dim> dims) {
+    auto results = emit({.op = op, .dims = std::move(dims)});
+    if (!results) throw Error(ErrorKind::Inputs, "given up");
+    return results->front();
+  }
+
+  ValueId constant(Tensor tensor) { return must(Op::constant, {}, {{"value", std::move(tensor)}}); }
+  ValueId number(double real) {
+    Tensor tensor(DType::F32, chance(70) ? Integers{} : Integers{1});
+    tensor.set_real(0, real);
+    return constant(tensor);
+  }
+  ValueId integers(const Integers& list) { return constant(Tensor::of(DType::I64, {static_cast<std::int64_t>(list.size())}, list)); }
+
+  static bool is_ordinary(const Tensor& tensor) {
+    if (tensor.elements() > most_elements) return false;
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+      if (is_float(tensor.dtype()) ? !(std::abs(tensor.real_at(i)) <= largest_real) : std::abs(tensor.integer_at(i)) > largest_integer)
+        return false;
+    }
+    return true;
+  }
+
+  // Small differences of rounding in the operands stay small in the result.
+  static bool keeps_order(const Binding& binding) {
+    switch (binding.op) {
+      case Op::floor:
+      case Op::ceil:
+      case Op::round:
+      case Op::sign: return false;
+      case Op::cast: return is_float(dtype_attribute(binding, "to"));
+      default: return !info(binding.op).has(traits::compares);
+    }
+  }
+
+  // One rounding, the same however it is computed.
+  static bool is_exact(Op op) {
+    const OpInfo& row = info(op);
+    if (row.has(traits::moves) || row.has(traits::literal) || row.has(traits::compares) || row.has(traits::logical)) return true;
+    switch (op) {
+      case Op::shape_of:
+      case Op::dyn_arange:
+      case Op::abs:
+      case Op::neg:
+      case Op::sign:
+      case Op::relu:
+      case Op::add:
+      case Op::sub:
+      case Op::mul:
+      case Op::min:
+      case Op::max:
+      case Op::floor:
+      case Op::ceil:
+      case Op::round:
+      case Op::cast:
+      case Op::where:
+      case Op::reduce_max:
+      case Op::reduce_min: return true;
+      default: return false;
+    }
+  }
+
+  // ---- Choosing operands ----
+
+  const TensorType& type(ValueId id) const { return function_.tensor_type(id); }
+  std::size_t rank(ValueId id) const { return type(id).rank(); }
+
+  std::vector<ValueId> values_of(const std::function<bool(const TensorType&)>& fits) const {
+    std::vector<ValueId> list;
+    for (ValueId id = 0; id < function_.values.size(); ++id)
+      if (fits(type(id))) list.push_back(id);
+    return list;
+  }
+
+  ValueId any(DType dtype, std::size_t least_rank = 0) {
+    auto list = values_of([&](const TensorType& found) { return found.dtype == dtype && found.rank() >= least_rank; });
+    if (list.empty()) throw Error(ErrorKind::Inputs, "given up");
+    // Later values make deeper graphs.
+    return chance(50) ? list[list.size() - 1 - below(std::min<std::size_t>(3, list.size()))] : pick(list);
+  }
+  ValueId any_value(std::size_t least_rank = 0) { return any(chance(80) ? DType::F32 : chance(70) ? DType::I64 : DType::Bool, least_rank); }
+
+  // Something that may broadcast with `id`: of equal dims, a new constant over trailing dims, or whatever comes.
+  ValueId partner(ValueId id) {
+    const TensorType mine = type(id);
+    auto alike = values_of([&](const TensorType& found) { return found == mine; });
+    if (chance(50)) return pick(alike);
+    if (chance(40)) {
+      Integers dims;
+      for (std::size_t i = mine.rank(); i-- > 0 && dims.size() < 2;) {
+        auto extent = mine.dims[i].constant();
+        dims.insert(dims.begin(), extent.value_or(1));
+        if (chance(40)) break;
+      }
+      return constant(random_tensor(mine.dtype, dims, mine.dtype == DType::Bool ? 0 : -2, mine.dtype == DType::Bool ? 2 : 4));
+    }
+    return any(mine.dtype);
+  }
+
+  std::int64_t axis_of(ValueId id, bool result_axis = false) {
+    std::size_t count = rank(id) + (result_axis ? 1 : 0);
+    auto axis = static_cast<std::int64_t>(below(count));
+    return chance(30) ? axis - static_cast<std::int64_t>(count) : axis;
+  }
+
+  // ---- Shapes as operands ----
+
+  // A rank-1 i64 tensor with these elements: a literal, shape arithmetic, or a constant.
+  ValueId shape_value(const std::vector<Dim>& dims) {
+    bool constant_dims = std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_constant(); });
+    if (constant_dims && chance(70)) {
+      Integers list;
+      for (const Dim& dim : dims) list.push_back(*dim.constant());
+      return integers(list);
+    }
+    if (dims.empty() || chance(40)) return literal(Op::shape, dims);
+    std::vector<ValueId> parts;
+    for (const Dim& dim : dims) parts.push_back(one_extent(dim));
+    return must(Op::concat, parts, {{"axis", std::int64_t{0}}});
+  }
+
+  // One element, read from the shape of something where that is possible.
+  ValueId one_extent(const Dim& dim) {
+    if (auto constant = dim.constant()) return integers({*constant});
+    auto holders =
+        values_of([&](const TensorType& found) { return std::find(found.dims.begin(), found.dims.end(), dim) != found.dims.end(); });
+    if (holders.empty()) return literal(Op::shape, {dim});
+    ValueId holder = pick(holders);
+    auto at = static_cast<std::int64_t>(std::find(type(holder).dims.begin(), type(holder).dims.end(), dim) - type(holder).dims.begin());
+    ValueId all = must(Op::shape_of, {holder});
+    if (chance(50)) return must(Op::gather, {all, integers({at})});
+    ValueId scalar = must(Op::gather, {all, constant(Tensor::of(DType::I64, {}, Integers{at}))});
+    return must(Op::expand_dims, {scalar}, {{"axes", Integers{0}}});
+  }
+
+  // ---- Steps: random_graph_steps.cpp ----
+
+  void add_something();
+  void unary();
+  void binary();
+  void integer_work();
+  void selection();
+  void reshape();
+  void transpose();
+  void expand();
+  void broadcast();
+  void slice();
+  void concat();
+  void split();
+  void tile();
+  void triangle();
+  void gather();
+  void reduce();
+  void softmax();
+  void layer_norm();
+  ValueId weight(ValueId x, std::int64_t columns);
+  void matmul();
+  void side_by_side();
+  void counted();
+  void from_elements();
+
+  // ---- As exporters write them: random_graph_patterns.cpp ----
+
+  void written_gelu();
+  void written_layer_norm();
+  ValueId soft(ValueId x);
+  void written_softmax();
+  void attention();
+  void written_attention();
+
+  void choose_results();
+
+  std::uint64_t state_;
+  Function function_;
+  std::vector<std::map<std::string, std::int64_t>> calls_;
+  std::vector<std::map<ValueId, Tensor>> tensors_;  // by call: every value
+  std::map<ValueId, Tensor> constants_;
+  std::vector<Contents> contents_;
+  std::vector<bool> exact_;
+};
+
+}  // namespace anydim::tests::random_graphs

@@ -1,0 +1,89 @@
+#include "tests/support/random_graph_builder.h"
+
+namespace anydim::tests::random_graphs {
+
+void Builder::written_gelu() {
+  ValueId x = any(DType::F32);
+  ValueId inner = chance(50) ? must(Op::div, {x, number(std::sqrt(2.0))}) : must(Op::mul, {x, number(std::sqrt(0.5))});
+  ValueId one = must(Op::add, {must(Op::erf, {inner}), number(1)});
+  if (chance(50)) must(Op::mul, {must(Op::mul, {x, one}), number(0.5)});
+  else must(Op::mul, {must(Op::mul, {number(0.5), x}), one});
+}
+
+void Builder::written_layer_norm() {
+  ValueId x = any(DType::F32, 1);
+  auto last = type(x).dims.back().constant();
+  if (!last) return;
+  Attributes axes{{"axes", Integers{-1}}, {"keepdims", std::int64_t{1}}};
+  ValueId d = must(Op::sub, {x, must(Op::reduce_mean, {x}, axes)});
+  ValueId square = chance(50) ? must(Op::pow, {d, number(2)}) : must(Op::mul, {d, d});
+  ValueId root = must(Op::sqrt, {must(Op::add, {must(Op::reduce_mean, {square}, axes), number(0.01)})});
+  ValueId normal = chance(60) ? must(Op::div, {d, root}) : must(Op::mul, {d, must(Op::reciprocal, {root})});
+  ValueId scaled = must(Op::mul, {normal, constant(random_tensor(DType::F32, {*last}, 0, 1))});
+  if (chance(80)) must(Op::add, {scaled, constant(random_tensor(DType::F32, {*last}, 0, 1))});
+}
+
+ValueId Builder::soft(ValueId x) {
+  if (chance(70)) return must(Op::softmax, {x}, {{"axis", std::int64_t{-1}}});
+  Attributes axes{{"axes", Integers{-1}}, {"keepdims", std::int64_t{1}}};
+  ValueId e = must(Op::exp, {must(Op::sub, {x, must(Op::reduce_max, {x}, axes)})});
+  return must(Op::div, {e, must(Op::reduce_sum, {e}, axes)});
+}
+
+void Builder::written_softmax() { soft(any(DType::F32, 1)); }
+
+void Builder::attention() {
+  ValueId q = any(DType::F32, 2);
+  const TensorType mine = type(q);
+  auto fitting = values_of(
+      [&](const TensorType& found) { return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back() == mine.dims.back(); });
+  std::vector<ValueId> operands{q, pick(fitting), pick(fitting)};
+  if (chance(40)) operands.push_back(any(DType::F32));
+  apply(Op::attention, operands, {{"scale", 0.5}});
+}
+
+// Heads are split from a [.., s, 6] or [.., s, 4] value.
+void Builder::written_attention() {
+  auto list = values_of([](const TensorType& found) {
+    return found.dtype == DType::F32 && found.rank() == 3 && (found.dims[2].is_constant(4) || found.dims[2].is_constant(6));
+  });
+  if (list.empty()) {
+    add_parameter(TensorType{DType::F32, {random_dim(), random_dim(), chance(50) ? 4 : 6}});
+    return;
+  }
+  ValueId x = pick(list);
+  const TensorType mine = type(x);
+  std::int64_t width = *mine.dims[2].constant();
+  ValueId parts[3];
+  for (ValueId& part : parts) {
+    part = chance(70) ? must(Op::matmul, {x, weight(x, width)}) : x;
+    if (chance(50)) part = must(Op::add, {part, constant(random_tensor(DType::F32, {width}, 0, 1))});
+  }
+  std::vector<Dim> heads{mine.dims[0], mine.dims[1], 2, width / 2};
+  auto split_heads = [&](ValueId part, Integers perm) {
+    return must(Op::transpose, {must(Op::dyn_reshape, {part, shape_value(heads)})}, {{"perm", std::move(perm)}});
+  };
+  ValueId q = split_heads(parts[0], {0, 2, 1, 3});
+  ValueId k = chance(50) ? split_heads(parts[1], {0, 2, 3, 1})
+                         : must(Op::transpose, {split_heads(parts[1], {0, 2, 1, 3})}, {{"perm", Integers{0, 1, 3, 2}}});
+  ValueId v = split_heads(parts[2], {0, 2, 1, 3});
+  std::size_t place = below(4);
+  if (place == 1) q = must(Op::mul, {q, number(0.5)});
+  if (place == 2) k = must(Op::div, {k, number(2)});
+  ValueId scores = must(Op::matmul, {q, k});
+  if (place == 3) scores = must(Op::div, {scores, number(1.5)});
+  if (chance(50)) {
+    ValueId seen = must(Op::dyn_broadcast_to, {any(DType::Bool), shape_value({mine.dims[0], 1, 1, mine.dims[1]})});
+    if (chance(40)) {
+      ValueId low = number(-1e30);
+      scores = chance(50) ? must(Op::where, {seen, scores, low}) : must(Op::where, {seen, low, scores});
+    } else {
+      scores = must(Op::add, {scores, must(Op::where, {seen, number(0), number(-50)})});
+    }
+  }
+  ValueId out = must(Op::matmul, {soft(scores), v});
+  ValueId merged = must(Op::transpose, {out}, {{"perm", Integers{0, 2, 1, 3}}});
+  must(Op::dyn_reshape, {merged, shape_value({mine.dims[0], mine.dims[1], width})});
+}
+
+}  // namespace anydim::tests::random_graphs
