@@ -45,16 +45,3 @@ function(anydim_python_test name file)
     TIMEOUT 900
     ENVIRONMENT "ANYDIM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/anydim;PYTHONPATH=${CMAKE_SOURCE_DIR}/bench;PYTHONDONTWRITEBYTECODE=1")
 endfunction()
-
-# anydim_text_tests(NAME)
-#   One CTest entry that runs every *.test file of the declaring folder through the anydim command (tests/run_text_tests.py);
-#   nothing while the command is not built.
-function(anydim_text_tests name)
-  if(NOT TARGET anydim)
-    return()
-  endif()
-  find_package(Python3 COMPONENTS Interpreter REQUIRED)
-  add_test(NAME ${name} COMMAND Python3::Interpreter "${CMAKE_SOURCE_DIR}/tests/run_text_tests.py" --anydim "$<TARGET_FILE:anydim>"
-                                "${CMAKE_CURRENT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
-endfunction()
