@@ -15,7 +15,8 @@ constexpr double task_overhead = 150;                          // cycles: decodi
 constexpr double call_overhead = 20;                           // cycles of a micro-kernel call without its loop
 constexpr double vector_overhead = 2.5;                        // storing a tile's vector and reading it again
 constexpr double first_cache = 32e3, second_cache = 1e6;       // bytes
-constexpr double second_bandwidth = 30, third_bandwidth = 18;  // bytes a cycle of one core
+constexpr double second_bandwidth = 30, third_bandwidth = 24;  // bytes a cycle of one core
+constexpr double store_row = 20;                               // a row of a tile written to results that no cache holds
 constexpr double pack_cycles = 4;                              // a vector copied by columns or rows
 
 double function_cycles(ir::Op op) {
@@ -66,11 +67,13 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   const double right_bytes = static_cast<double>(extents.columns) * depth * bytes / threads;
   const double bandwidth = right_bytes > second_cache * 0.8 ? third_bandwidth : second_bandwidth;
 
+  const double stored = static_cast<double>(extents.rows) * static_cast<double>(extents.columns) * bytes > second_cache ? store_row : 0;
+
   const auto group_cycles = [&](double width) {
     const double vectors = width / lanes;
     // Multiply-adds, or loads where they are more; at least the latency of one chain of them.
     const double step = std::max({rows * vectors * multiply_cycles_, vectors + rows / 2, 4.0 / (rows * vectors >= 4 ? 4 : 1)});
-    const double compute = calls * (depth * step + call_overhead) + task_rows * vectors * epilogue_cycles_;
+    const double compute = calls * (depth * step + call_overhead) + task_rows * (vectors * epilogue_cycles_ + stored);
     const double panel_bytes = width * depth * bytes;
     const double first = panel_bytes / bandwidth;  // streamed once into the first-level cache, or past it
     const double again = panel_bytes > first_cache ? (calls - 1) * panel_bytes / second_bandwidth : 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "codegen_cpu/affine.h"
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/index_emitter.h"
 #include "codegen_cpu/matmul_operands.h"
@@ -245,6 +246,7 @@ class MatmulEmitter {
       left_stride = emit_index(kernel_, kernel_.root(), rounded(form_.k.extent));
       left = kernel_.element_pointer(left_panel_, dtype_, kernel_.at(block).CreateMul(before, left_stride));
     }
+    prefetch_stores(block, row, rows, group);
     auto& b = kernel_.at(block);
     Value* panel_stride = b.CreateMul(depth_, kernel_.constant(panel_));
     b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_), depth_, tile_});
@@ -266,6 +268,28 @@ class MatmulEmitter {
                     if (!form_.rows.empty()) keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
                   });
                 });
+  }
+
+  // Results are written in bursts, a tile at a time: their lines are on the way while the tile is computed.
+  void prefetch_stores(Scope& block, Value* row, Value* rows, const Group& group) {
+    for (const ir::Store& store : form_.stores) {
+      const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
+      const Dim offset = ir::linear_offset(store.index, type.dims, kernel_.symbols());
+      const auto along = affine_in(offset, form_.n.symbol);
+      if (!along || !along->stride.is_constant(1)) continue;
+      kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
+        point.define(form_.m.symbol, kernel_.at(point).CreateAdd(row, r));
+        point.define(form_.n.symbol, kernel_.at(point).CreateAdd(first_column_, group.offset));
+        Value* place = emit_pointer(kernel_, point, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype, offset);
+        auto& inner = kernel_.at(point);
+        const std::int64_t bytes = schedule_.columns * static_cast<std::int64_t>(ir::size_of(type.dtype));
+        for (std::int64_t at = 0; at < bytes; at += 64) {
+          Value* line = inner.CreateConstGEP1_64(inner.getInt8Ty(), place, static_cast<std::uint64_t>(at));
+          inner.CreateIntrinsic(llvm::Intrinsic::prefetch, {inner.getPtrTy()},
+                                {line, inner.getInt32(1), inner.getInt32(3), inner.getInt32(1)});
+        }
+      });
+    }
   }
 
   void keep_row(Scope& point, ProgramEmitter& program, Value* row, Value* c, Value* group_offset) {
