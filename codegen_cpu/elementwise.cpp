@@ -51,6 +51,7 @@ class Elementwise {
     auto* type = like(kernel_.value_type(to));
     if (ir::is_float(from)) {
       if (to == DType::Bool) return at().CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
+      if (from == DType::F64 && (to == DType::F16 || to == DType::BF16)) return rounded(to_odd_float(value), to);
       if (ir::is_float(to)) return rounded(at().CreateFPCast(value, type), to);
       const auto intrinsic = ir::is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
       return at().CreateIntrinsic(intrinsic, {type, value->getType()}, {value});
@@ -59,6 +60,18 @@ class Elementwise {
     if (to == DType::Bool) return at().CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
     if (ir::is_float(to)) return rounded(is_signed ? at().CreateSIToFP(value, type) : at().CreateUIToFP(value, type), to);
     return at().CreateIntCast(value, type, is_signed);
+  }
+
+  // Double to float, to the odd neighbour where it is inexact: rounding that once more to a narrower type is as good as rounding once.
+  llvm::Value* to_odd_float(llvm::Value* value) {
+    auto* bits_type = like(at().getInt32Ty());
+    auto* nearest = at().CreateFPTrunc(value, like(at().getFloatTy()));
+    auto* back = at().CreateFPExt(nearest, value->getType());
+    auto* away =
+        at().CreateFCmpOGT(at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value));
+    auto* inexact = at().CreateFCmpONE(back, value);
+    auto* bits = at().CreateSub(at().CreateBitCast(nearest, bits_type), at().CreateZExt(away, bits_type));
+    return at().CreateBitCast(at().CreateOr(bits, at().CreateZExt(inexact, bits_type)), nearest->getType());
   }
 
   // A number of a narrow float type, kept in a wider register.

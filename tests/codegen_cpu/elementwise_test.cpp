@@ -46,7 +46,9 @@ std::vector<ir::Tensor> special_pairs(ir::DType dtype, bool for_division) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> reals{0.0,  -0.0,   1.0,  -1.0,   0.5,  -0.5,  1.5,   2.5,       -2.5,     3.0,       0.3,         -0.7,
                             7.25, -19.75, 88.5, -103.0, 1e-3, -1e-3, 100.0, 12345.678, infinity, -infinity, std::nan("")};
-  if (dtype != ir::DType::F16) reals.insert(reals.end(), {1e-39, -1e-39, 1e-45, 1.17549435e-38, 3e38, -3e38, 8388609.0, 1e10, -1e20});
+  if (dtype != ir::DType::F16)
+    reals.insert(reals.end(),
+                 {1e-39, -1e-39, 1e-45, 1.17549435e-38, 3e38, -3e38, 8388609.0, 1e10, -1e20, 65519.9999, -65520.0, 1.00048828126});
   std::vector<std::int64_t> integers{0, 1, 2, 3, 5, 7, 12, 63, 100, 127};
   if (ir::is_signed(dtype)) {
     integers.insert(integers.end(), {-1, -2, -3, -7, -100, -128});
