@@ -91,7 +91,8 @@ DispatchTable::Entry general_entry(const Region& region, const Bucket& whole, co
 bool joins(const DispatchTable::Entry& a, const DispatchTable::Entry& b, std::size_t key) {
   if (!(a.schedule == b.schedule)) return false;
   for (std::size_t i = 0; i < a.bucket.intervals.size(); ++i) {
-    if (i == key ? a.bucket.intervals[i].high + 1 != b.bucket.intervals[i].low : !(a.bucket.intervals[i] == b.bucket.intervals[i])) return false;
+    if (i == key ? a.bucket.intervals[i].high + 1 != b.bucket.intervals[i].low : !(a.bucket.intervals[i] == b.bucket.intervals[i]))
+      return false;
   }
   return true;
 }
@@ -115,7 +116,8 @@ DispatchTable choose(const Region& region, Policy policy, const PassContext& con
   Bucket whole;
   for (const Dim& key : region.keys) {
     Interval range = bounds(key, region.body.symbols);
-    whole.intervals.push_back({std::max<std::int64_t>(range.low, 0), range.high, std::max<std::int64_t>(divisor(key, region.body.symbols), 1)});
+    whole.intervals.push_back(
+        {std::max<std::int64_t>(range.low, 0), range.high, std::max<std::int64_t>(divisor(key, region.body.symbols), 1)});
   }
   DispatchTable table;
   DispatchTable::Entry general = general_entry(region, whole, context);

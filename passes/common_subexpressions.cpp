@@ -34,7 +34,8 @@ bool same(const Attribute& a, const Attribute& b) {
 }
 
 bool same(const Binding& a, const Binding& b) {
-  if (a.op != b.op || a.operands != b.operands || a.dims != b.dims || a.callee != b.callee || a.results.size() != b.results.size()) return false;
+  if (a.op != b.op || a.operands != b.operands || a.dims != b.dims || a.callee != b.callee || a.results.size() != b.results.size())
+    return false;
   return std::equal(a.attributes.begin(), a.attributes.end(), b.attributes.begin(), b.attributes.end(),
                     [](const auto& x, const auto& y) { return x.first == y.first && same(x.second, y.second); });
 }

@@ -17,7 +17,8 @@ constexpr int round_budget = 16;
 class Round {
  public:
   Round(Function& function, const FunctionInference& inference)
-      : function_(function), inference_(inference), replacements_(function), constants_(function.values.size(), nullptr), literals_(function.values.size(), false) {}
+      : function_(function), inference_(inference), replacements_(function), constants_(function.values.size(), nullptr),
+        literals_(function.values.size(), false) {}
 
   bool run() {
     walk(function_.body);
@@ -57,7 +58,8 @@ class Round {
   void push(std::vector<Binding>& list, Binding binding) {
     constants_.resize(function_.values.size(), nullptr);
     literals_.resize(function_.values.size(), false);
-    for (ValueId result : binding.results) literals_[result] = binding.op == Op::constant || binding.op == Op::shape || binding.op == Op::dim;
+    for (ValueId result : binding.results)
+      literals_[result] = binding.op == Op::constant || binding.op == Op::shape || binding.op == Op::dim;
     list.push_back(std::move(binding));
     if (list.back().op == Op::constant) {
       tensors_.push_back(tensor_attribute(list.back(), "value"));

@@ -10,6 +10,7 @@
 #include "ir/loop_form.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
+#include "passes/stretch_key.h"
 
 namespace anydim::passes {
 
@@ -146,8 +147,12 @@ class BlockFuser {
 
   bool has_form(const Members& members, const std::vector<ValueId>& outputs) const {
     std::vector<Binding> list = bindings_of(members);
-    LoopFormResult result = derive_loop_form(function_, list, inputs_of(list), outputs);
-    return result.form && is_small(*result.form);
+    auto [found, fresh] = forms_.try_emplace(stretch_key(function_, list, outputs, constants_), false);
+    if (fresh) {
+      LoopFormResult result = derive_loop_form(function_, list, inputs_of(list), outputs);
+      found->second = result.form && is_small(*result.form);
+    }
+    return found->second;
   }
 
   static bool is_small(const LoopForm& form) {
@@ -237,7 +242,8 @@ class BlockFuser {
         continue;
       }
       const Binding& binding = block_.bindings[i];
-      bool wanted = binding.results.empty() || std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return needed_[id]; });
+      bool wanted =
+          binding.results.empty() || std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return needed_[id]; });
       if (!wanted) continue;
       if (stays_outside(binding)) {
         for (ValueId operand : binding.operands)
@@ -259,16 +265,28 @@ class BlockFuser {
     if (outputs.empty()) return;
     absorb(graph, members, outputs);
     std::vector<Binding> list = bindings_of(members);
-    LoopFormResult form = derive_loop_form(function_, list, inputs_of(list), outputs);
-    const Binding& last = list.back();
-    if (!form.form)
-      throw Error(ErrorKind::Unsupported, "cannot compile " + describe(function_, last) + ": " + form.reason);
-    Outlined outlined = outline(function_, list, outputs, constants_);
-    for (ValueId input : outlined.call.operands) needed_[input] = true;
+    Binding call = call_of(list, outputs);
+    for (ValueId input : call.operands) needed_[input] = true;
     auto anchor = std::find_if(list.begin(), list.end(), [](const Binding& binding) { return is_anchor(binding.op); });
-    outlined.call.source = anchor != list.end() ? anchor->source : last.source;
+    call.source = anchor != list.end() ? anchor->source : list.back().source;
+    reversed.push_back(std::move(call));
+  }
+
+  // The binding that runs this work as a region, made where no equal stretch came before.
+  Binding call_of(const std::vector<Binding>& list, const std::vector<ValueId>& outputs) {
+    StretchKey key = stretch_key(function_, list, outputs, constants_);
+    if (auto found = regions_.find(key); found != regions_.end()) {
+      Binding call = found->second;
+      call.operands = inputs_of(list);
+      call.results = outputs;
+      return call;
+    }
+    LoopFormResult form = derive_loop_form(function_, list, inputs_of(list), outputs);
+    if (!form.form) throw Error(ErrorKind::Unsupported, "cannot compile " + describe(function_, list.back()) + ": " + form.reason);
+    Outlined outlined = outline(function_, list, outputs, constants_);
     outlined.call.callee = intern(std::move(outlined.region));
-    reversed.push_back(std::move(outlined.call));
+    regions_.emplace(std::move(key), outlined.call);
+    return std::move(outlined.call);
   }
 
   std::uint32_t intern(Region region) {
@@ -331,7 +349,8 @@ class BlockFuser {
 
   // Comparisons, logic and selections in front of an attention are cheaper to repeat in every layer than to keep as [batch, 1, seq, seq].
   bool is_mask_arithmetic(const Members& members, const Binding& binding) const {
-    bool attention = std::any_of(members.begin(), members.end(), [&](std::size_t member) { return block_.bindings[member].op == Op::attention; });
+    bool attention =
+        std::any_of(members.begin(), members.end(), [&](std::size_t member) { return block_.bindings[member].op == Op::attention; });
     if (!attention) return false;
     const OpInfo& row = info(binding.op);
     if (row.has(traits::moves) || row.has(traits::compares) || row.has(traits::logical)) return true;
@@ -366,6 +385,9 @@ class BlockFuser {
   std::vector<std::ptrdiff_t> owner_;
   std::ptrdiff_t groups_ = 0;
   std::vector<bool> needed_;
+  // Answers by what the stretch is: models repeat their layers.
+  mutable std::map<StretchKey, bool> forms_;
+  std::map<StretchKey, Binding> regions_;
 };
 
 void find_constants(const Block& block, std::vector<bool>& constants) {

@@ -208,7 +208,7 @@ class Lowering {
     make_known(binding.dims);
     for (std::size_t i = 0; i < binding.dims.size(); ++i)
       add_check(Comparison::Equal, got[i], binding.dims[i], false,
-                fmt::format("{}: dimension {} of %{} does not fit", describe(main_, binding), i, main_.values[operand].name));
+                fmt::format("{}: dimension {} of %{}", describe(main_, binding), i, main_.values[operand].name));
     buffer_of_[binding.results[0]] = buffer_of_[operand];
     if (auto constant = constants_.find(operand); constant != constants_.end()) constants_.emplace(binding.results[0], constant->second);
   }
@@ -245,7 +245,7 @@ class Lowering {
   void add_requirements() {
     for (const Requirement& requirement : context_.requirements) {
       const Precondition& wanted = requirement.precondition;
-      std::string message = fmt::format("{}: {} does not fit", requirement.source, wanted.what);
+      std::string message = fmt::format("{}: {}", requirement.source, wanted.what);
       using Relation = Precondition::Relation;
       switch (wanted.relation) {
         case Relation::Equal: add_check(Comparison::Equal, wanted.left, wanted.right, false, message); break;

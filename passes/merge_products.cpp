@@ -1,10 +1,12 @@
 #include "passes/merge_products.h"
 
+#include <cstring>
 #include <map>
+#include <memory>
+#include <new>
 #include <optional>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -15,17 +17,38 @@ namespace {
 
 // A matmul whose right operand is a constant matrix, perhaps behind a transpose.
 struct Member {
-  std::size_t product = 0;             // binding
-  ValueId matrix = no_value;           // the constant
-  std::optional<std::size_t> addition; // the one reader, adding a constant vector
+  std::size_t product = 0;              // binding
+  ValueId matrix = no_value;            // the constant
+  std::optional<std::size_t> addition;  // the one reader, adding a constant vector
   ValueId vector = no_value;
   std::int64_t columns = 0;
 };
 
+// Joined along `axis`, in memory that nothing writes before the copy: weights are large, and zeroing them first would cost as much again.
+Tensor side_by_side(const std::vector<const Tensor*>& tensors, std::size_t axis, const std::vector<std::int64_t>& dims) {
+  const DType dtype = tensors[0]->dtype();
+  const auto size = static_cast<std::size_t>(byte_count(dtype, dims));
+  constexpr std::align_val_t alignment{64};
+  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), alignment)),
+                                    [](std::byte* bytes) { ::operator delete(bytes, alignment); });
+  std::size_t rows = 1;
+  for (std::size_t i = 0; i < axis; ++i) rows *= static_cast<std::size_t>(dims[i]);
+  std::byte* to = memory.get();
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (const Tensor* tensor : tensors) {
+      std::size_t run = tensor->bytes().size() / rows;
+      if (run != 0) std::memcpy(to, tensor->bytes().data() + row * run, run);
+      to += run;
+    }
+  }
+  return Tensor(dtype, dims, {memory.get(), size}, memory);
+}
+
 class BlockMerger {
  public:
   BlockMerger(Function& function, Block& block, Replacements& replacements)
-      : function_(function), block_(block), replacements_(replacements), definition_(function.values.size(), nullptr), readers_(function.values.size()) {
+      : function_(function), block_(block), replacements_(replacements), definition_(function.values.size(), nullptr),
+        readers_(function.values.size()) {
     for (std::size_t i = 0; i < block.bindings.size(); ++i) {
       for (ValueId result : block.bindings[i].results) definition_[result] = &block.bindings[i];
       count_readers(block.bindings[i], i);
@@ -105,21 +128,19 @@ class BlockMerger {
   }
 
   ValueId joined(const std::vector<ValueId>& constants, std::int64_t axis, const std::string& source, std::vector<Binding>& made) {
-    Binding concat{.op = Op::concat, .attributes = {{"axis", axis}}, .source = source};
     std::vector<const Tensor*> tensors;
+    std::vector<std::int64_t> dims;
     std::int64_t extent = 0;
     for (ValueId id : constants) {
       tensors.push_back(&tensor_attribute(*constant(id), "value"));
-      extent += tensors.back()->dims()[static_cast<std::size_t>(axis)];
+      dims = tensors.back()->dims();
+      extent += dims[static_cast<std::size_t>(axis)];
     }
-    concat.operands = constants;
-    std::vector<std::int64_t> dims = tensors[0]->dims();
     dims[static_cast<std::size_t>(axis)] = extent;
+    Tensor value = side_by_side(tensors, static_cast<std::size_t>(axis), dims);
     ValueId result = function_.add_value(function_.values[constants[0]].name + "_merged",
-                                         TensorType{tensors[0]->dtype(), std::vector<Dim>(dims.begin(), dims.end())});
-    concat.results = {result};
-    Tensor value = evaluate_binding(function_, concat, tensors).at(0);
-    made.push_back({.op = Op::constant, .results = {result}, .attributes = {{"value", value}}, .source = source});
+                                         TensorType{value.dtype(), std::vector<Dim>(dims.begin(), dims.end())});
+    made.push_back({.op = Op::constant, .results = {result}, .attributes = {{"value", std::move(value)}}, .source = source});
     return result;
   }
 
@@ -139,7 +160,11 @@ class BlockMerger {
       TensorType type = function_.tensor_type(right);
       std::swap(type.dims[0], type.dims[1]);
       ValueId view = function_.add_value(function_.values[right].name + "_transposed", type);
-      made.push_back({.op = Op::transpose, .operands = {right}, .results = {view}, .attributes = {{"perm", std::vector<std::int64_t>{1, 0}}}, .source = source});
+      made.push_back({.op = Op::transpose,
+                      .operands = {right},
+                      .results = {view},
+                      .attributes = {{"perm", std::vector<std::int64_t>{1, 0}}},
+                      .source = source});
       right = view;
     }
     TensorType type = function_.tensor_type(first.results[0]);

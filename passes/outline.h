@@ -9,8 +9,8 @@
 namespace anydim::passes {
 
 struct Outlined {
-  ir::Region region;    // sealed, with keys; not yet in a module
-  ir::Binding call;     // callee is left to the caller
+  ir::Region region;  // sealed, with keys; not yet in a module
+  ir::Binding call;   // callee is left to the caller
 };
 
 // `bindings` of `function` in topological order compute `outputs`. Inputs are found here, in order of first use; those that `constants`

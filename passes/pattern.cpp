@@ -6,7 +6,8 @@ namespace anydim::passes {
 
 using namespace ir;
 
-PatternGraph::PatternGraph(const Function& function, const Block& block) : function_(function), definitions_(function.values.size(), nullptr) {
+PatternGraph::PatternGraph(const Function& function, const Block& block)
+    : function_(function), definitions_(function.values.size(), nullptr) {
   for (const Binding& binding : block.bindings)
     for (ValueId result : binding.results) definitions_[result] = &binding;
 }

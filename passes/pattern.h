@@ -32,7 +32,8 @@ class PatternGraph {
 
 // Where a pattern ends in `binding`, the bindings that replace it: the last has the same result; earlier ones are new (transposes of views).
 // Values in between are left for dead code, so a pattern may be used again elsewhere. Rules may add values to `function`.
-using PatternRule = std::optional<std::vector<ir::Binding>> (*)(ir::Function& function, const PatternGraph& graph, const ir::Binding& binding);
+using PatternRule = std::optional<std::vector<ir::Binding>> (*)(ir::Function& function, const PatternGraph& graph,
+                                                                const ir::Binding& binding);
 
 std::optional<std::vector<ir::Binding>> match_gelu(ir::Function& function, const PatternGraph& graph, const ir::Binding& binding);
 std::optional<std::vector<ir::Binding>> match_layer_norm(ir::Function& function, const PatternGraph& graph, const ir::Binding& binding);

@@ -24,7 +24,7 @@ class SlotTable {
 
   // Fixes slots; fills `stages` (leaves, shapes, first) and `leaf_symbols`, and returns the number of slots.
   std::int32_t finish(std::vector<ir::Program::Stage>& stages, std::vector<std::string>& leaf_symbols);
-  ir::Program::Slot slot(Id id) const { return slots_[static_cast<std::size_t>(id)]; }  // after finish()
+  ir::Program::Slot slot(Id id) const { return slots_[static_cast<std::size_t>(id)]; }          // after finish()
   ir::Program::Slot leaf_slot(const ir::DimLeaf& leaf) const { return leaves_.at(leaf).slot; }  // at any time
 
  private:

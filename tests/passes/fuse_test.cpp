@@ -24,7 +24,8 @@ std::vector<std::string> check(const std::string& text, const std::vector<std::v
   Module module = fused(parse(text));
   for (const auto& shapes : calls) {
     std::vector<Tensor> inputs;
-    for (const Shape& shape : shapes) inputs.push_back(sample(shape.dtype, shape.dims, static_cast<unsigned>(inputs.size() + 7), shape.below));
+    for (const Shape& shape : shapes)
+      inputs.push_back(sample(shape.dtype, shape.dims, static_cast<unsigned>(inputs.size() + 7), shape.below));
     Module plain = parse(text);
     expect_close(run_regions(module, inputs), evaluate(plain, plain.functions[0], inputs), tolerance);
   }
@@ -114,7 +115,9 @@ fn @main(%x: Tensor[(b, s), f32], %m: Tensor[(s), f32]) {
   %r = mul(%s, %s)
   return %s, %r
 })",
-                  {{{DType::F32, {3, 5}}, {DType::F32, {5}}}, {{DType::F32, {2, 1}}, {DType::F32, {1}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
+                  {{{DType::F32, {3, 5}}, {DType::F32, {5}}},
+                   {{DType::F32, {2, 1}}, {DType::F32, {1}}},
+                   {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
             (Skeletons{"rows", "map"}));
 }
 
@@ -201,7 +204,9 @@ fn @main(%x: Tensor[(b, s, 18), f32], %mask: Tensor[(b, s), i64]) {
   %r = dyn.reshape(%t, %flat)
   return %r
 })",
-                  {{{DType::F32, {2, 4, 18}}, {DType::I64, {2, 4}, 2}}, {{DType::F32, {1, 1, 18}}, {DType::I64, {1, 1}, 2}}, {{DType::F32, {0, 3, 18}}, {DType::I64, {0, 3}, 2}}}),
+                  {{{DType::F32, {2, 4, 18}}, {DType::I64, {2, 4}, 2}},
+                   {{DType::F32, {1, 1, 18}}, {DType::I64, {1, 1}, 2}},
+                   {{DType::F32, {0, 3, 18}}, {DType::I64, {0, 3}, 2}}}),
             Skeletons{"attention"});
 }
 

@@ -89,7 +89,9 @@ void Builder::reshape() {
   if (!asked.empty() && chance(40)) asked[below(asked.size())] = -1;
   else if (!asked.empty() && chance(20) && asked.size() <= dims.size()) {
     std::size_t at = below(asked.size());
-    if (asked[at] == dims[at]) {
+    // A symbol that is 0 copies too: it must stand where it comes from.
+    bool in_place = std::equal(asked.begin(), asked.end(), dims.begin(), [](const Dim& a, const Dim& b) { return a.is_constant() || a == b; });
+    if (asked[at] == dims[at] && in_place) {
       asked[at] = 0;
       attributes.emplace("zero_copies", std::int64_t{1});
     }

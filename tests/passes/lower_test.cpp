@@ -1,0 +1,182 @@
+// Lowered programs: stages, fetches, checks, packed weights, and what they compute with their planned memory.
+#include "passes/lower.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/parse.h"
+#include "tests/support/pass_fixture.h"
+#include "tests/support/program_runner.h"
+#include "tests/support/table_backend.h"
+
+namespace anydim::tests {
+namespace {
+
+using namespace ir;
+
+Program lowered(const std::string& text, const TableBackend& backend = {}) {
+  Module module = parse(text);
+  passes::PipelineOptions options;
+  options.verify = true;
+  passes::PassContext context{options, &backend};
+  passes::run_passes(module, context);
+  return passes::lower(module, context);
+}
+
+template <typename Kind>
+std::size_t count(const Program& program) {
+  std::size_t found = 0;
+  for (const auto& instruction : program.instructions) found += std::holds_alternative<Kind>(instruction);
+  return found;
+}
+
+void expect_same(const std::string& text, const Program& program, const std::vector<Tensor>& inputs) {
+  Module plain = parse(text);
+  expect_close(run_program(program, inputs), evaluate(plain, plain.functions[0], inputs), 1e-5);
+}
+
+std::string error_of(const Program& program, const std::vector<Tensor>& inputs) {
+  try {
+    run_program(program, inputs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Tensor integers(std::vector<std::int64_t> elements) {
+  auto count = static_cast<std::int64_t>(elements.size());
+  return Tensor::of(DType::I64, {count}, elements);
+}
+
+TEST(Lower, SizesThatElementsOfAnInputDecideAreKnownInTheFirstStage) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n), f32], %shape: Tensor[(2), i64]) {
+  %r = dyn.reshape(%x, %shape) from "/Reshape"
+  %y = exp(%r)
+  return %y
+})";
+  Program program = lowered(text);
+  EXPECT_EQ(program.stages.size(), 1u);
+  EXPECT_EQ(count<Program::Fetch>(program), 2u);
+  EXPECT_TRUE(std::holds_alternative<Program::Fetch>(program.instructions[0])) << "inputs are read before the first stage";
+  expect_same(text, program, {sample(DType::F32, {6}, 1), integers({2, 3})});
+  expect_same(text, program, {sample(DType::F32, {6}, 1), integers({-1, 1})});
+  EXPECT_EQ(error_of(program, {sample(DType::F32, {6}, 1), integers({2, 4})}), "dyn.reshape '/Reshape' (%r): the elements of operand 0");
+}
+
+TEST(Lower, ElementsOfAComputedTensorAreFetchedForASecondStage) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n), f32], %half: Tensor[(2), f32]) {
+  %whole = add(%half, %half)
+  %shape = cast(%whole) {to = i64}
+  %before = relu(%x)
+  %r = dyn.reshape(%before, %shape)
+  %y = exp(%r)
+  %z = softmax(%y) {axis = 1}
+  return %z
+})";
+  Program program = lowered(text);
+  EXPECT_EQ(program.stages.size(), 2u);
+  EXPECT_EQ(count<Program::Fetch>(program), 2u);
+  EXPECT_EQ(count<Program::RunStage>(program), 2u);
+  for (std::int64_t rows : {1, 2, 6}) {
+    Tensor half(DType::F32, {2});
+    half.set_real(0, static_cast<double>(rows) / 2);
+    half.set_real(1, 6.0 / static_cast<double>(rows) / 2);
+    expect_same(text, program, {sample(DType::F32, {6}, 1), half});
+  }
+}
+
+TEST(Lower, AChainOfThreeStages) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n), f32], %a: Tensor[(1), f32], %b: Tensor[(m), f32]) {
+  %i = cast(%a) {to = i64}
+  %zero = constant(i64 (1) [0])
+  %part = dyn.strided_slice(%b, %zero, %i)
+  %sum = reduce_sum(%part) {axes = (0), keepdims = 1}
+  %j = cast(%sum) {to = i64}
+  %head = dyn.strided_slice(%x, %zero, %j)
+  %y = neg(%head)
+  return %y
+})";
+  Program program = lowered(text);
+  EXPECT_EQ(program.stages.size(), 3u);
+  Tensor a = Tensor::of(DType::F32, {1}, std::vector<double>{2});
+  Tensor b = Tensor::of(DType::F32, {4}, std::vector<double>{1, 3, 9, 9});
+  expect_same(text, program, {sample(DType::F32, {7}, 1), a, b});
+}
+
+TEST(Lower, WhatInferenceLeavesOpenIsChecked) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
+  %a = add(%x, %y) from "/Add"
+  return %a
+})";
+  Program program = lowered(text);
+  ASSERT_EQ(program.stages[0].checks.size(), 1u);
+  EXPECT_TRUE(program.stages[0].checks[0].or_one);
+  expect_same(text, program, {sample(DType::F32, {3}, 1), sample(DType::F32, {3}, 2)});
+  expect_same(text, program, {sample(DType::F32, {1}, 1), sample(DType::F32, {3}, 2)});
+  EXPECT_EQ(error_of(program, {sample(DType::F32, {2}, 1), sample(DType::F32, {3}, 2)}), "add '/Add' (%a): dimension 0 of operand 0");
+}
+
+TEST(Lower, AWeightIsPackedOnceALayout) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n, 2), f32], %z: Tensor[(m, 2), f32]) {
+  %w = constant(f32 (2, 3) [1, 2, 3, 4, 5, 6])
+  %p = matmul(%x, %w)
+  %q = matmul(%z, %w)
+  %y = gelu(%q)
+  return %p, %y
+})";
+  TableBackend backend;
+  backend.packs = true;
+  Program program = lowered(text, backend);
+  ASSERT_EQ(program.constants.size(), 1u);
+  ASSERT_TRUE(program.constants[0].layout);
+  EXPECT_EQ(program.constants[0].layout->name, "panels");
+  EXPECT_EQ(program.constants[0].parameter, 1);
+  EXPECT_EQ(count<Program::Launch>(program), 2u);
+}
+
+TEST(Lower, MemoryIsUsedAgain) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n, 16), f32]) {
+  %a = softmax(%x) {axis = 0}
+  %b = softmax(%a) {axis = 1}
+  %c = softmax(%b) {axis = 0}
+  %d = softmax(%c) {axis = 1}
+  %e = softmax(%d) {axis = 0}
+  return %e
+})";
+  Program program = lowered(text);
+  EXPECT_EQ(count<Program::Launch>(program), 5u);
+  EXPECT_EQ(program.arena_ceiling.to_string(), "128*n");
+  expect_same(text, program, {sample(DType::F32, {3, 16}, 1)});
+  expect_same(text, program, {sample(DType::F32, {0, 16}, 1)});
+}
+
+TEST(Lower, ControlFlowIsRefusedNamingTheNode) {
+  try {
+    lowered(R"(
+fn @main(%x: Tensor[(n), f32], %c: Tensor[(), bool]) {
+  %y = if(%c) then {
+    %a = relu(%x)
+    yield %a
+  } else {
+    yield %x
+  }
+  %z = neg(%y)
+  return %z
+})");
+    FAIL() << "an if was lowered";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+    EXPECT_STREQ(error.what(), "if (%y) is not compiled yet; --executor reference runs it");
+  }
+}
+
+}  // namespace
+}  // namespace anydim::tests
