@@ -52,7 +52,7 @@ std::string deviation(const OpCase& one) {
   }
 }
 
-// What the compiler does not do yet, or does wrong: one line a case, `FILE case N: what comes out`. Everything else must agree.
+// What the compiler does not do yet, or does wrong: one line a case, `FILE: TITLE: what comes out`. Everything else must agree.
 constexpr const char* deviations_file = "op_deviations.txt";
 
 std::vector<std::string> known_deviations() {
@@ -62,17 +62,23 @@ std::vector<std::string> known_deviations() {
   return lines;
 }
 
+// The case's first line, by which it is known also when cases come and go.
+std::string title_of(const OpCase& one) {
+  const std::string line = one.source.substr(0, one.source.find('\n'));
+  return line.starts_with("// ") ? line.substr(3) : line;
+}
+
 class OpOnVirtualMachine : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(OpOnVirtualMachine, AgreesWithItsFile) {
   const ir::test::OpFile file = ir::test::read_op_file(GetParam());
-  const std::string prefix = GetParam().stem().string() + " case ";
+  const std::string prefix = GetParam().stem().string() + ": ";
   std::string got;
   for (std::size_t i = 0; i < file.cases.size(); ++i) {
     const OpCase& one = file.cases[i];
     if (!one.outputs && !(one.error && one.inferred)) continue;  // nothing runs
     const std::string found = deviation(one);
-    if (!found.empty()) got += prefix + std::to_string(i + 1) + ": " + found + "\n";
+    if (!found.empty()) got += prefix + title_of(one) + ": " + found + "\n";
   }
   std::string expected;
   std::string others;
