@@ -175,7 +175,7 @@ std::optional<KernelStore::Item> KernelStore::next_pending() {
       std::max_element(pending_.begin(), pending_.end(), [&](const Item& a, const Item& b) { return demand(a) < demand(b); });
   const Item item = *chosen;
   pending_.erase(chosen);
-  in_flight_ = true;
+  ++in_flight_;
   return item;
 }
 
@@ -192,7 +192,7 @@ void KernelStore::compile_pending(const Item& item) {
   }
   const std::lock_guard lock(mutex_);
   if (!fault.empty()) ++progress_.failed;
-  in_flight_ = false;
+  --in_flight_;
   changed_.notify_all();
 }
 
@@ -208,12 +208,11 @@ void KernelStore::work_in_background() {
 }
 
 void KernelStore::complete() {
-  if (!background_.joinable()) {
+  pool_.run(pool_.threads(), [this](std::int64_t, std::int64_t, int) {
     while (const auto item = next_pending()) compile_pending(*item);
-    return;
-  }
+  });
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return pending_.empty() && !in_flight_; });
+  changed_.wait(lock, [&] { return pending_.empty() && in_flight_ == 0; });
 }
 
 std::shared_ptr<const KernelTables> KernelStore::tables() const {
@@ -224,7 +223,7 @@ std::shared_ptr<const KernelTables> KernelStore::tables() const {
 KernelProgress KernelStore::progress() const {
   const std::lock_guard lock(mutex_);
   KernelProgress progress = progress_;
-  progress.pending = static_cast<std::int64_t>(pending_.size()) + (in_flight_ ? 1 : 0);
+  progress.pending = static_cast<std::int64_t>(pending_.size()) + in_flight_;
   return progress;
 }
 

@@ -66,7 +66,7 @@ class KernelStore {
 
   // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of the tables waits for complete().
   void load(bool background);
-  // Returns when every kernel is there (or has failed), compiling here what no background thread compiles.
+  // Returns when every kernel is there (or has failed); the pool's threads help the one in the background.
   void complete();
 
   std::shared_ptr<const KernelTables> tables() const;
@@ -105,7 +105,7 @@ class KernelStore {
   std::shared_ptr<const KernelTables> tables_;
   std::vector<Item> pending_;
   KernelProgress progress_;
-  bool in_flight_ = false;
+  int in_flight_ = 0;                                         // being compiled
   bool stopping_ = false;
   std::condition_variable changed_;
   std::thread background_;

@@ -88,7 +88,8 @@ TEST_F(KernelStoreTest, DamagedKernelsAreCompiledAgain) {
 TEST_F(KernelStoreTest, WhatCallsAskForIsCompiledFirst) {
   program_.kernels[1].table.entries.insert(program_.kernels[1].table.entries.begin(), {{{{0, 8, 1}}}, {"tiny", {}}, 0});
   const auto backend = test::scale_backend();
-  const auto kernels = store(backend);
+  WorkerPool alone(1);
+  const auto kernels = std::make_unique<KernelStore>(program_, backend, &cache_, alone, Warning());
   kernels->load(false);
   kernels->want(1, 0);
   std::vector<bool> first_was_there;
