@@ -28,4 +28,10 @@ class CodeMemory {
   std::size_t bytes_ = 0;  // mapped, whole pages
 };
 
+// Calls code that a backend made. -fsanitize=function looks for a type signature before a function's first byte, which such code lacks.
+template <typename Function, typename... Arguments>
+[[clang::no_sanitize("function")]] void call_generated(Function* function, Arguments... arguments) {
+  function(arguments...);
+}
+
 }  // namespace anydim::runtime

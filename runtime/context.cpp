@@ -74,7 +74,7 @@ void Context::fill_slots(std::size_t index) {
   const std::span<std::int64_t> values(slots_.data() + stage.first, stage.shapes.expressions.size());
   std::int32_t failed = -1;
   if (const LoadedShapes* native = tables_->shapes[index].get()) {
-    native->entry(leaves_.data(), values.data(), &failed);
+    call_generated(native->entry, leaves_.data(), values.data(), &failed);
   } else {
     failed = executable_->interpreter(index).run(leaves_, values);
   }
@@ -196,7 +196,7 @@ void Context::execute(const ir::Program::Launch& launch) {
     const ir::KernelCall call{arguments_.data(), extents_.data(), &error, &executable_->host_functions()};
     const ir::KernelEntry entry = picked.kernel->entry;
     executable_->pool().run(tasks, [&](std::int64_t first, std::int64_t last, int participant) {
-      entry(&call, first, last, scratch + static_cast<std::size_t>(participant) * stride);
+      call_generated(entry, &call, first, last, scratch + static_cast<std::size_t>(participant) * stride);
     });
     if (error.check >= 0) report(launch, error);
   }

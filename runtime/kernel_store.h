@@ -105,7 +105,7 @@ class KernelStore {
   std::shared_ptr<const KernelTables> tables_;
   std::vector<Item> pending_;
   KernelProgress progress_;
-  int in_flight_ = 0;                                         // being compiled
+  int in_flight_ = 0;  // being compiled
   bool stopping_ = false;
   std::condition_variable changed_;
   std::thread background_;
