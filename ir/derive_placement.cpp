@@ -5,6 +5,16 @@
 
 namespace anydim::ir::derive {
 
+namespace {
+
+bool share_a_symbol(const Dim& a, const Dim& b) {
+  for (const DimLeaf& leaf : a.leaves())
+    if (b.mentions(leaf)) return true;
+  return false;
+}
+
+}  // namespace
+
 const Placement* Placements::find(ValueId value) const {
   auto found = placed_.find(value);
   return found == placed_.end() ? nullptr : &found->second;
@@ -63,6 +73,8 @@ void Placements::follow_elementwise(const Binding& binding) {
       continue;
     }
     bool fits = dims.size() == frame_dims_.size() && prove_equal(dims[i], frame_dims_[i], symbols_) == Proof::Yes;
+    // In a square frame a row's result may meet the other axis than its own.
+    for (std::size_t j = 0; fits && j < index.size(); ++j) fits = !index[j] || !share_a_symbol(*index[j], frame_index_[i]);
     if (!fits) throw NoLoopForm{"a kernel's result is broadcast beyond its rows: " + describe(*stretch_.function, binding)};
     result.push_back(frame_index_[i]);
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <set>
 
 #include "ir/derive.h"
 #include "ir/error.h"
@@ -10,6 +12,44 @@
 namespace anydim::ir {
 
 std::string step_symbol(std::int32_t position) { return "#" + std::to_string(position); }
+
+namespace {
+
+// Every point of the space must write an element of its own: an index that leaves a loop out would write one element again and again, and
+// none where that loop is empty.
+void require_own_elements(const std::vector<Store>& stores, std::initializer_list<std::span<const Iteration>> spaces,
+                          const SymbolTable& symbols) {
+  for (const Store& store : stores) {
+    std::set<DimLeaf> leaves;
+    for (const Dim& dim : store.index) dim.collect_leaves(leaves);
+    for (std::span<const Iteration> space : spaces)
+      for (const Iteration& iteration : space)
+        if (!leaves.contains(Dim::symbol(iteration.symbol).leaf()) && prove_equal(iteration.extent, 1, symbols) != Proof::Yes)
+          throw NoLoopForm{"points of the kernel share an element of an output"};
+  }
+}
+
+void require_own_elements(const std::vector<RowStage>& stages, std::span<const Iteration> outer, std::span<const Iteration> more,
+                          std::span<const Iteration> inner, const SymbolTable& symbols) {
+  for (const RowStage& stage : stages)
+    require_own_elements(stage.stores, {outer, more, stage.per_row ? std::span<const Iteration>() : inner}, symbols);
+}
+
+void require_own_elements(const LoopForm& form) {
+  if (const auto* rows = std::get_if<RowForm>(&form.skeleton))
+    require_own_elements(rows->stages, rows->outer, {}, rows->inner, form.symbols);
+  if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton)) {
+    std::span<const Iteration> m(&matmul->m, 1), n(&matmul->n, 1);
+    require_own_elements(matmul->stores, {matmul->batch, m, n}, form.symbols);
+    require_own_elements(matmul->rows, matmul->batch, m, n, form.symbols);
+  }
+  if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) {
+    std::span<const Iteration> row(&attention->row, 1), width(&attention->width, 1);
+    require_own_elements(attention->stores, {attention->batch, row, width}, form.symbols);
+  }
+}
+
+}  // namespace
 
 LoopFormResult derive_loop_form(const Function& function, std::span<const Binding> bindings, std::span<const ValueId> inputs,
                                 std::span<const ValueId> outputs) {
@@ -33,6 +73,7 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     else form.skeleton = derive::derive_map(context, outputs);
     form.symbols = std::move(context.symbols);
     form.checks = std::move(context.checks);
+    require_own_elements(form);
     return {std::move(form), {}};
   } catch (const NoLoopForm& none) {
     return {std::nullopt, none.reason};

@@ -210,6 +210,28 @@ fn @main(%x: Tensor[(b, s, 18), f32], %mask: Tensor[(b, s), i64]) {
             Skeletons{"attention"});
 }
 
+TEST(Fuse, ARowsResultAlongTheOtherAxisOfASquareIsNoEpilogue) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, n), f32]) {
+  %s = reduce_sum(%x) {axes = (1)}
+  %a = add(%x, %s)
+  return %a
+})",
+                  {{{DType::F32, {3, 3}}}, {{DType::F32, {1, 1}}}, {{DType::F32, {0, 0}}}}),
+            (Skeletons{"rows", "map"}));
+}
+
+TEST(Fuse, AnElementIsWrittenOnceWhateverTheRowsExtent) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(4), f32]) {
+  %s = reduce_sum(%x) {keepdims = 1}
+  %a = add(%s, %y)
+  return %a
+})",
+                  {{{DType::F32, {3, 4}}, {DType::F32, {4}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
+            (Skeletons{"rows", "map"}));
+}
+
 TEST(Fuse, EveryResultIsARegionsOwn) {
   EXPECT_EQ(check(R"(
 fn @main(%x: Tensor[(n, 2), f32]) {

@@ -90,7 +90,8 @@ void Builder::reshape() {
   else if (!asked.empty() && chance(20) && asked.size() <= dims.size()) {
     std::size_t at = below(asked.size());
     // A symbol that is 0 copies too: it must stand where it comes from.
-    bool in_place = std::equal(asked.begin(), asked.end(), dims.begin(), [](const Dim& a, const Dim& b) { return a.is_constant() || a == b; });
+    bool in_place =
+        std::equal(asked.begin(), asked.end(), dims.begin(), [](const Dim& a, const Dim& b) { return a.is_constant() || a == b; });
     if (asked[at] == dims[at] && in_place) {
       asked[at] = 0;
       attributes.emplace("zero_copies", std::int64_t{1});
