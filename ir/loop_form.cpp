@@ -17,37 +17,49 @@ namespace {
 
 // Every point of the space must write an element of its own: an index that leaves a loop out would write one element again and again, and
 // none where that loop is empty.
-void require_own_elements(const std::vector<Store>& stores, std::initializer_list<std::span<const Iteration>> spaces,
-                          const SymbolTable& symbols) {
-  for (const Store& store : stores) {
-    std::set<DimLeaf> leaves;
-    for (const Dim& dim : store.index) dim.collect_leaves(leaves);
-    for (std::span<const Iteration> space : spaces)
-      for (const Iteration& iteration : space)
-        if (!leaves.contains(Dim::symbol(iteration.symbol).leaf()) && prove_equal(iteration.extent, 1, symbols) != Proof::Yes)
-          throw NoLoopForm{"points of the kernel share an element of an output"};
+class OwnElements {
+ public:
+  OwnElements(const LoopForm& form, std::vector<std::vector<Dim>> outputs) : symbols_(form.symbols), outputs_(std::move(outputs)) {
+    if (const auto* rows = std::get_if<RowForm>(&form.skeleton)) require(rows->stages, rows->outer, {}, rows->inner);
+    if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton)) {
+      Space m(&matmul->m, 1), n(&matmul->n, 1);
+      require(matmul->stores, {matmul->batch, m, n});
+      require(matmul->rows, matmul->batch, m, n);
+    }
+    if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton))
+      require(attention->stores, {attention->batch, Space(&attention->row, 1), Space(&attention->width, 1)});
   }
-}
 
-void require_own_elements(const std::vector<RowStage>& stages, std::span<const Iteration> outer, std::span<const Iteration> more,
-                          std::span<const Iteration> inner, const SymbolTable& symbols) {
-  for (const RowStage& stage : stages)
-    require_own_elements(stage.stores, {outer, more, stage.per_row ? std::span<const Iteration>() : inner}, symbols);
-}
+ private:
+  using Space = std::span<const Iteration>;
 
-void require_own_elements(const LoopForm& form) {
-  if (const auto* rows = std::get_if<RowForm>(&form.skeleton))
-    require_own_elements(rows->stages, rows->outer, {}, rows->inner, form.symbols);
-  if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton)) {
-    std::span<const Iteration> m(&matmul->m, 1), n(&matmul->n, 1);
-    require_own_elements(matmul->stores, {matmul->batch, m, n}, form.symbols);
-    require_own_elements(matmul->rows, matmul->batch, m, n, form.symbols);
+  void require(const std::vector<RowStage>& stages, Space outer, Space more, Space inner) const {
+    for (const RowStage& stage : stages) require(stage.stores, {outer, more, stage.per_row ? Space() : inner});
   }
-  if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) {
-    std::span<const Iteration> row(&attention->row, 1), width(&attention->width, 1);
-    require_own_elements(attention->stores, {attention->batch, row, width}, form.symbols);
+
+  void require(const std::vector<Store>& stores, std::initializer_list<Space> spaces) const {
+    for (const Store& store : stores) {
+      std::set<DimLeaf> leaves;
+      for (const Dim& dim : store.index) dim.collect_leaves(leaves);
+      for (Space space : spaces)
+        for (const Iteration& iteration : space)
+          if (!leaves.contains(Dim::symbol(iteration.symbol).leaf()) &&
+              !needs_no_index(iteration, outputs_.at(static_cast<std::size_t>(store.output))))
+            throw NoLoopForm{"points of the kernel share an element of an output"};
+    }
   }
-}
+
+  // Runs once; or not at all where the output is empty then too. (Simplification writes 0 for the index of so short a loop.)
+  bool needs_no_index(const Iteration& iteration, const std::vector<Dim>& dims) const {
+    if (prove_equal(iteration.extent, 1, symbols_) == Proof::Yes) return true;
+    return bounds(iteration.extent, symbols_).high <= 1 && std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) {
+             return prove_equal(dim, iteration.extent, symbols_) == Proof::Yes;
+           });
+  }
+
+  const SymbolTable& symbols_;
+  std::vector<std::vector<Dim>> outputs_;
+};
 
 }  // namespace
 
@@ -73,7 +85,7 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     else form.skeleton = derive::derive_map(context, outputs);
     form.symbols = std::move(context.symbols);
     form.checks = std::move(context.checks);
-    require_own_elements(form);
+    OwnElements(form, derive::output_dims(context, outputs));
     return {std::move(form), {}};
   } catch (const NoLoopForm& none) {
     return {std::nullopt, none.reason};

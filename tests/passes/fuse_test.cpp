@@ -232,6 +232,19 @@ fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(4), f32]) {
             (Skeletons{"rows", "map"}));
 }
 
+TEST(Fuse, LoopsThatNeverRun) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(4), f32]) {
+  %none = strided_slice(%x) {starts = (5), ends = (2), axes = (1)}
+  %a = softmax(%none) {axis = 0}
+  %s = reduce_sum(%none) {keepdims = 1}
+  %b = add(%s, %y)
+  return %a, %b
+})",
+                  {{{DType::F32, {3, 4}}, {DType::F32, {4}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
+            (Skeletons{"rows", "rows", "map"}));
+}
+
 TEST(Fuse, EveryResultIsARegionsOwn) {
   EXPECT_EQ(check(R"(
 fn @main(%x: Tensor[(n, 2), f32]) {
