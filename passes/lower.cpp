@@ -107,7 +107,12 @@ class Lowering {
       buffer_of_[parameter] = add_buffer({.place = Program::Buffer::Place::Input, .index = index, .name = main_.values[parameter].name});
       program_.inputs.push_back({main_.values[parameter].name, type.dtype, type.dims, buffer_of_[parameter]});
     }
-    for (const std::string& name : main_.symbols.names()) slots_.add_leaf(Dim::symbol(name).leaf(), 0);
+    // A symbol that no input mentions has no value, and no size needs one.
+    std::set<DimLeaf> bound;
+    for (const Program::Input& input : program_.inputs)
+      for (const Dim& dim : input.dims) dim.collect_leaves(bound);
+    for (const std::string& name : main_.symbols.names())
+      if (DimLeaf leaf = Dim::symbol(name).leaf(); bound.contains(leaf)) slots_.add_leaf(leaf, 0);
     for (ValueId parameter : main_.body.parameters) fetch(parameter);
     program_.instructions.push_back(Program::RunStage{0});
   }

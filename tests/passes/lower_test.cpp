@@ -122,6 +122,17 @@ fn @main(%x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
   EXPECT_EQ(error_of(program, {sample(DType::F32, {2}, 1), sample(DType::F32, {3}, 2)}), "add '/Add' (%a): dimension 0 of operand 0");
 }
 
+TEST(Lower, ASymbolThatNoInputMentionsHasNoSlot) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n), f32]) where n in [0, 9], m in [0, 9] {
+  %a = relu(%x)
+  return %a
+})";
+  Program program = lowered(text);
+  EXPECT_EQ(program.leaf_symbols, std::vector<std::string>{"n"});
+  expect_same(text, program, {sample(DType::F32, {3}, 1)});
+}
+
 TEST(Lower, AWeightIsPackedOnceALayout) {
   const std::string text = R"(
 fn @main(%x: Tensor[(n, 2), f32], %z: Tensor[(m, 2), f32]) {
