@@ -88,6 +88,7 @@ class AttentionEmitter {
                       .vectors = 0,
                       .panel = panel_,
                       .tile_stride = schedule_.block_keys,
+                      .fetches = 0,
                       .left_stride = {},
                       .panel_stride = {},
                       .right_stride = panel_,
@@ -230,7 +231,7 @@ class AttentionEmitter {
       Value* right = panel_pointer(key_panel_, column, depth_);
       Value* panel_stride = inner.CreateMul(depth_, kernel_.constant(panel_));
       inner.CreateCall(multiply_keys_, {variant, share.count, left, left_stride, right, panel_stride, kernel_.constant(panel_), depth_,
-                                        kernel_.element_pointer(scores_, dtype_, column)});
+                                        kernel_.element_pointer(scores_, dtype_, column), right, kernel_.constant(0)});
     });
   }
 
@@ -313,7 +314,7 @@ class AttentionEmitter {
         right_stride = kernel_.constant(panel_);
       }
       kernel_.at(group).CreateCall(multiply_values_, {variant, share.count, scores_, kernel_.constant(schedule_.block_keys), right,
-                                                      panel_stride, right_stride, block_keys_, tile_});
+                                                      panel_stride, right_stride, block_keys_, tile_, right, kernel_.constant(0)});
       kernel_.loop(group, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
         auto& builder = kernel_.at(row);
         Value* scale = kernel_.splat(load_scalar(scales_, r), static_cast<unsigned>(lanes_));

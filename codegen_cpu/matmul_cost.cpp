@@ -90,10 +90,9 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
 
 double MatmulCost::seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const {
   if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
-  const auto blocks = [](std::int64_t extent, std::int64_t block) {
-    return block == 0 ? 1.0 : std::ceil(static_cast<double>(extent) / static_cast<double>(block));
-  };
-  const double row_blocks = blocks(extents.rows, schedule.block_rows), column_blocks = blocks(extents.columns, schedule.block_columns);
+  const auto row_blocks = static_cast<double>(schedule.row_blocks(extents.rows));
+  const double column_blocks =
+      schedule.block_columns == 0 ? 1 : std::ceil(static_cast<double>(extents.columns) / static_cast<double>(schedule.block_columns));
   const double tasks = row_blocks * column_blocks * static_cast<double>(extents.batch);
   const double task = task_cycles(schedule, extents, static_cast<double>(extents.rows) / row_blocks,
                                   static_cast<double>(extents.columns) / column_blocks, threads);

@@ -89,6 +89,7 @@ class MatmulEmitter {
                       .vectors = 0,
                       .panel = panel_,
                       .tile_stride = 0,
+                      .fetches = 0,
                       .left_stride = {},
                       .panel_stride = {},
                       .right_stride = {},
@@ -98,9 +99,17 @@ class MatmulEmitter {
     if (micro.depth) micro.panel_stride = *micro.depth * panel_;
     if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
     else if (micro.depth) micro.left_stride = rounded(form_.k.extent).constant();
+    const ir::Interval extent = kernel_.interval_of(form_.m.extent);
+    // With one block of rows there is no time to fetch in that the processor's own prefetching would not use.
+    if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
+      const std::int64_t lines = schedule_.columns / panel_;
+      const std::int64_t blocks = (schedule_.fewest_rows(extent) + schedule_.rows - 1) / schedule_.rows;
+      fetches_ = (lines + blocks - 1) / blocks;
+      micro.fetches = fetches_;
+    }
     std::vector<std::int64_t> widths{schedule_.columns};
     if (!whole_groups()) widths.push_back(panel_);
-    const auto counts = schedule_.row_counts(kernel_.interval_of(form_.m.extent));
+    const auto counts = schedule_.row_counts(extent);
     multiply_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro, counts, widths);
   }
 
@@ -186,6 +195,15 @@ class MatmulEmitter {
     Value* groups = wide;
     if (narrow) groups = builder.CreateAdd(wide, builder.CreateUDiv(builder.CreateSub(padded, wide_columns), kernel_.constant(panel_)));
 
+    if (fetches_ != 0) {
+      Value* blocks =
+          builder.CreateUDiv(builder.CreateAdd(task_rows_, kernel_.constant(schedule_.rows - 1)), kernel_.constant(schedule_.rows));
+      constexpr std::int64_t line = 64;
+      // Rounded up, so that nothing is left out.
+      Value* all = kernel_.constant(line * (schedule_.columns / panel_));
+      Value* times = builder.CreateMul(blocks, kernel_.constant(fetches_));
+      fetch_step_ = builder.CreateUDiv(builder.CreateAdd(all, builder.CreateSub(times, kernel_.constant(1))), times);
+    }
     ProgramEmitter program(kernel_, form_.epilogue, task);
     kernel_.loop(task, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
       auto& b = kernel_.at(group);
@@ -206,7 +224,7 @@ class MatmulEmitter {
       }
       g.right = right_pointer(group, g.offset);
       for_even_blocks(kernel_, group, task_rows_, schedule_.rows,
-                      [&](Scope& block, const Share& rows) { emit_block(block, program, g, rows.first, rows.count); });
+                      [&](Scope& block, const Share& rows) { emit_block(block, program, g, rows); });
     });
   }
 
@@ -232,7 +250,8 @@ class MatmulEmitter {
     return kernel_.element_pointer(base, dtype_, place);
   }
 
-  void emit_block(Scope& block, ProgramEmitter& program, const Group& group, Value* before, Value* rows) {
+  void emit_block(Scope& block, ProgramEmitter& program, const Group& group, const Share& share) {
+    Value *before = share.first, *rows = share.count;
     auto& builder = kernel_.at(block);
     Value* row = builder.CreateAdd(first_row_, before);
     block.define(form_.m.symbol, row);
@@ -249,7 +268,9 @@ class MatmulEmitter {
     prefetch_stores(block, row, rows, group);
     auto& b = kernel_.at(block);
     Value* panel_stride = b.CreateMul(depth_, kernel_.constant(panel_));
-    b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_), depth_, tile_});
+    const Ahead fetch = ahead(group, share.number);
+    b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_), depth_, tile_,
+                             fetch.place, fetch.step});
 
     const std::string& column = form_.n.symbol;
     Value* first = b.CreateAdd(first_column_, group.offset);
@@ -268,6 +289,19 @@ class MatmulEmitter {
                     if (!form_.rows.empty()) keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
                   });
                 });
+  }
+
+  // Weights come from memory: while rows pass under one group of panels, they fetch the next group, each block of rows an equal part.
+  struct Ahead {
+    Value *place, *step;
+  };
+  Ahead ahead(const Group& group, Value* block) {
+    if (fetches_ == 0) return {group.right, kernel_.constant(0)};
+    auto& builder = kernel_.here();
+    const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k
+    Value* part = builder.CreateMul(builder.CreateMul(block, depth_), builder.CreateMul(fetch_step_, kernel_.constant(fetches_)));
+    Value* next = kernel_.element_pointer(group.right, dtype_, builder.CreateMul(depth_, kernel_.constant(lines * panel_)));
+    return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
   }
 
   // Results are written in bursts, a tile at a time: their lines are on the way while the tile is computed.
@@ -325,7 +359,7 @@ class MatmulEmitter {
   MatmulOperands operands_;
   ir::DType dtype_;
   llvm::Type* element_;
-  std::int64_t lanes_, panel_;
+  std::int64_t lanes_, panel_, fetches_ = 0;
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;
   Value *row_count_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *row_blocks_ = nullptr, *column_blocks_ = nullptr;
@@ -333,7 +367,7 @@ class MatmulEmitter {
   llvm::AllocaInst *packed_left_ = nullptr, *packed_right_ = nullptr;
   std::vector<Value*> row_slots_, row_bytes_;
   // Of the task being emitted
-  Value *first_row_ = nullptr, *task_rows_ = nullptr, *first_column_ = nullptr, *task_columns_ = nullptr;
+  Value *fetch_step_ = nullptr, *first_row_ = nullptr, *task_rows_ = nullptr, *first_column_ = nullptr, *task_columns_ = nullptr;
 };
 
 }  // namespace

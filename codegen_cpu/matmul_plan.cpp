@@ -89,10 +89,13 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
     const std::int64_t group = std::max(schedule.columns, panel);
     if (!form.rows.empty()) {
       for (const std::int64_t blocks : {1, 2, 4, 8}) {
-        schedule.block_rows = schedule.rows * blocks;
-        schedule.block_columns = 0;
-        schedule.order = MatmulSchedule::Order::RowsOuter;
-        add(schedule);
+        for (const std::int64_t split : {1, 2, 4}) {
+          schedule.block_rows = schedule.rows * blocks;
+          schedule.block_columns = 0;
+          schedule.order = MatmulSchedule::Order::RowsOuter;
+          schedule.split = split;
+          add(schedule);
+        }
       }
       continue;
     }

@@ -22,6 +22,7 @@ MatmulSchedule MatmulSchedule::from(const ir::Schedule& schedule) {
   result.block_rows = schedule.field("block_rows");
   result.block_columns = schedule.field("block_columns");
   result.order = schedule.field("order") == 0 ? Order::ColumnsOuter : Order::RowsOuter;
+  result.split = schedule.field("split");
   return result;
 }
 
@@ -31,25 +32,44 @@ ir::Schedule MatmulSchedule::schedule() const {
                      {"columns", columns},
                      {"block_rows", block_rows},
                      {"block_columns", block_columns},
-                     {"order", order == Order::ColumnsOuter ? 0 : 1}}};
+                     {"order", order == Order::ColumnsOuter ? 0 : 1},
+                     {"split", split}}};
 }
 
-ir::Dim MatmulSchedule::row_blocks(const ir::MatmulForm& form) const { return blocks_of(form.m.extent, block_rows); }
+ir::Dim MatmulSchedule::row_blocks(const ir::MatmulForm& form) const {
+  const ir::Dim blocks = blocks_of(form.m.extent, block_rows);
+  return split == 1 ? blocks : ir::min(ir::ceil_div(blocks, split) * split, form.m.extent);
+}
+
+std::int64_t MatmulSchedule::row_blocks(std::int64_t rows_of_form) const {
+  const std::int64_t blocks = block_rows == 0 ? std::min<std::int64_t>(rows_of_form, 1) : ceiling(rows_of_form, block_rows);
+  return std::min(ceiling(blocks, split) * split, rows_of_form);
+}
+
+std::int64_t MatmulSchedule::fewest_rows(ir::Interval extent) const {
+  const std::int64_t low = std::max<std::int64_t>(extent.low, 1);
+  const std::int64_t blocks = row_blocks(low);
+  // Of larger extents, the first with one more round of blocks has the smallest.
+  const std::int64_t next = block_rows == 0 ? low : std::max(low, ceiling(blocks, split) * split * block_rows + 1);
+  return std::max<std::int64_t>(1, std::min(low / blocks, next <= extent.high ? next / row_blocks(next) : low));
+}
+
 ir::Dim MatmulSchedule::column_blocks(const ir::MatmulForm& form) const { return blocks_of(form.n.extent, block_columns); }
 
 std::set<std::int64_t> MatmulSchedule::row_counts(ir::Interval extent) const {
   std::set<std::int64_t> counts;
-  const auto split = [](std::int64_t total, std::int64_t most, const auto& use) {
-    const std::int64_t parts = ceiling(total, most);
+  const auto share = [](std::int64_t total, std::int64_t parts, const auto& use) {
     use(total / parts);
     use(ceiling(total, parts));
   };
-  const auto task = [&](std::int64_t task_rows) { split(task_rows, rows, [&](std::int64_t count) { counts.insert(count); }); };
+  const auto task = [&](std::int64_t task_rows) {
+    share(task_rows, ceiling(task_rows, rows), [&](std::int64_t count) { counts.insert(count); });
+  };
   const std::int64_t low = std::max<std::int64_t>(extent.low, 1);
   const std::int64_t tried = std::min(extent.high, low + most_tried);
   for (std::int64_t total = low; total <= tried; ++total) {
     if (static_cast<std::int64_t>(counts.size()) == rows) return counts;
-    split(total, block_rows == 0 ? total : block_rows, task);
+    share(total, row_blocks(total), task);
   }
   if (tried >= extent.high) return counts;
   if (block_rows == 0) {
@@ -57,10 +77,12 @@ std::set<std::int64_t> MatmulSchedule::row_counts(ir::Interval extent) const {
     for (std::int64_t count = 1; count <= rows; ++count) counts.insert(count);
     return counts;
   }
-  // A task of an extent with t blocks has at least block_rows - block_rows / t rows.
+  // Of an extent with t blocks before they are rounded up by at most split - 1, a task has at least block_rows (t - 1) / (t + split - 1) rows.
   const std::int64_t blocks = ceiling(tried, block_rows);
-  for (std::int64_t task_rows = std::max<std::int64_t>(1, block_rows - block_rows / blocks - 1); task_rows <= block_rows; ++task_rows)
+  for (std::int64_t task_rows = std::max<std::int64_t>(1, block_rows * (blocks - 1) / (blocks + split - 1)); task_rows <= block_rows;
+       ++task_rows) {
     task(task_rows);
+  }
   return counts;
 }
 

@@ -11,7 +11,7 @@
 
 namespace anydim::codegen_cpu {
 
-// `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0`
+// `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0 split=1`
 //
 // A task computes a block of block_rows x block_columns (at most; 0: all of them) of one batch point; inside, column groups are outermost and
 // row blocks pass under each of them, so that a group of the right operand's panels stays in a cache while rows stream.
@@ -22,12 +22,16 @@ struct MatmulSchedule {
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
   Order order = Order::ColumnsOuter;
+  std::int64_t split = 1;  // row blocks are made as many as a multiple of this, so that as many threads get even shares
 
   static MatmulSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
   ir::Schedule schedule() const;
 
   ir::Dim row_blocks(const ir::MatmulForm& form) const;
   ir::Dim column_blocks(const ir::MatmulForm& form) const;
+  std::int64_t row_blocks(std::int64_t rows_of_form) const;  // of a concrete extent
+  // The fewest rows of a task for a row extent within `extent`; at least 1.
+  std::int64_t fewest_rows(ir::Interval extent) const;
   // Row counts that micro-kernels are called with for a row extent within `extent`.
   std::set<std::int64_t> row_counts(ir::Interval extent) const;
 };

@@ -20,7 +20,8 @@ class Emitter {
   Emitter(llvm::Module& module, const Target& target, const std::string& name, const MicroKernel& kernel)
       : kernel_(kernel), builder_(module.getContext()), index_(builder_.getInt64Ty()) {
     auto* pointer = builder_.getPtrTy();
-    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, index_, pointer, index_, index_, index_, pointer}, false);
+    auto* type =
+        llvm::FunctionType::get(builder_.getVoidTy(), {pointer, index_, pointer, index_, index_, index_, pointer, pointer, index_}, false);
     function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
     function_->addFnAttr(llvm::Attribute::NoInline);
     set_function_attributes(*function_, target);
@@ -87,7 +88,10 @@ class Emitter {
     std::vector<llvm::Value*> values(running.begin(), running.end());
     auto* left = builder_.CreateInBoundsGEP(kernel_.element, left_, k);
     auto* right = builder_.CreateInBoundsGEP(kernel_.element, right_, builder_.CreateMul(k, right_stride_));
-    for (std::int64_t step = 0; step < steps; ++step) multiply(left, right, step, values);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      fetch(k, step);
+      multiply(left, right, step, values);
+    }
     auto* next = builder_.CreateAdd(k, builder_.getInt64(static_cast<std::uint64_t>(steps)), "", true, true);
     auto* last = builder_.GetInsertBlock();
     k->addIncoming(next, last);
@@ -99,6 +103,17 @@ class Emitter {
       phi->addIncoming(sums[i], before);
       phi->addIncoming(values[i], last);
       sums[i] = phi;
+    }
+  }
+
+  void fetch(llvm::Value* k, std::int64_t step) {
+    for (std::int64_t i = 0; i < kernel_.fetches; ++i) {
+      auto* number = builder_.CreateAdd(builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(kernel_.fetches))),
+                                        builder_.getInt64(static_cast<std::uint64_t>(step * kernel_.fetches + i)));
+      auto* place = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(7), builder_.CreateMul(number, function_->getArg(8)));
+      constexpr std::uint32_t read = 0, second_level = 2, data = 1;
+      builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                               {place, builder_.getInt32(read), builder_.getInt32(second_level), builder_.getInt32(data)});
     }
   }
 
@@ -151,7 +166,7 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
   llvm::IRBuilder<> builder(module.getContext());
   auto* pointer = builder.getPtrTy();
   auto* i64 = builder.getInt64Ty();
-  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {i64, i64, pointer, i64, pointer, i64, i64, i64, pointer}, false);
+  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {i64, i64, pointer, i64, pointer, i64, i64, i64, pointer, pointer, i64}, false);
   auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
   set_function_attributes(*function, target);
   function->addFnAttr(llvm::Attribute::NoInline);
@@ -165,7 +180,7 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
     choice = builder.CreateAdd(choice, builder.CreateMul(function->getArg(0), builder.getInt64(static_cast<std::uint64_t>(step))));
   auto* chosen = builder.CreateSwitch(choice, other, static_cast<unsigned>(row_counts.size() * widths.size()));
   std::vector<llvm::Value*> arguments;
-  for (unsigned argument = 2; argument < 9; ++argument) arguments.push_back(function->getArg(argument));
+  for (unsigned argument = 2; argument < 11; ++argument) arguments.push_back(function->getArg(argument));
   for (std::size_t variant = 0; variant < widths.size(); ++variant) {
     for (const std::int64_t rows : row_counts) {
       micro.rows = rows;

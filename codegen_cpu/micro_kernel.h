@@ -30,14 +30,16 @@ struct MicroKernel {
   std::int64_t vectors = 0;
   std::int64_t panel = 0;        // elements; a multiple of lanes
   std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
+  std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level cache, ahead_step bytes apart from `ahead` on
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
 
-// An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile); strides in elements, pointers aligned to an element.
+// An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile, ahead, ahead_step); strides in elements, pointers aligned to
+// an element. `ahead` is any address.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, const std::string& name, const MicroKernel& kernel);
 
-// All micro-kernels of one kernel behind one function: void(variant, rows, left, left_stride, right, panel_stride, right_stride, depth, tile),
+// All micro-kernels of one kernel behind one function: void(variant, rows, left, left_stride, right, panel_stride, right_stride, depth, tile, ahead, ahead_step),
 // where `variant` is a position in `widths` (columns, i64) and `rows` one of `row_counts`. `micro` gives everything else.
 llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro,
                               const std::set<std::int64_t>& row_counts, const std::vector<std::int64_t>& widths);

@@ -19,7 +19,7 @@ Share even_share(KernelBuilder& kernel, Scope& scope, Value* total, Value* share
   auto& builder = kernel.at(scope);
   Value* first = builder.CreateUDiv(builder.CreateMul(number, total), shares);
   Value* end = builder.CreateUDiv(builder.CreateMul(builder.CreateAdd(number, kernel.constant(1)), total), shares);
-  return {.first = first, .count = builder.CreateSub(end, first)};
+  return {.first = first, .count = builder.CreateSub(end, first), .number = number};
 }
 
 void for_even_blocks(KernelBuilder& kernel, Scope& scope, Value* total, std::int64_t most, const BlockBody& body) {
@@ -32,7 +32,9 @@ void for_even_blocks(KernelBuilder& kernel, Scope& scope, Value* total, std::int
     auto& inner = kernel.at(block);
     Value* one_more = inner.CreateZExt(inner.CreateICmpULT(position, longer), inner.getInt64Ty());
     Value* earlier = inner.CreateBinaryIntrinsic(llvm::Intrinsic::umin, position, longer);
-    body(block, {.first = inner.CreateAdd(inner.CreateMul(position, shorter), earlier), .count = inner.CreateAdd(shorter, one_more)});
+    body(block, {.first = inner.CreateAdd(inner.CreateMul(position, shorter), earlier),
+                 .count = inner.CreateAdd(shorter, one_more),
+                 .number = position});
   });
 }
 

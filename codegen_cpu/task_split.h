@@ -12,10 +12,11 @@ namespace anydim::codegen_cpu {
 // Defines the batch iterations' symbols in `task` for row-major position `point` of the batch.
 void define_batch(KernelBuilder& kernel, Scope& task, const std::vector<ir::Iteration>& batch, llvm::Value* point);
 
-// [first, first + count)
+// [first, first + count), the `number`th of its kind.
 struct Share {
   llvm::Value* first = nullptr;
   llvm::Value* count = nullptr;
+  llvm::Value* number = nullptr;
 };
 // Share `number` of `total` split evenly into `shares`: counts differ by one at most, none is empty while shares <= total.
 Share even_share(KernelBuilder& kernel, Scope& scope, llvm::Value* total, llvm::Value* shares, llvm::Value* number);
