@@ -106,8 +106,10 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
 
 std::int32_t ProgramBuilder::literal_element(const std::vector<Dim>& dims, const Index& index) {
   if (index.empty()) return extent(dims.at(0));
-  if (auto position = index[0].constant()) return extent(dims.at(static_cast<std::size_t>(*position)));
-  if (dims.empty()) return extent(0);
+  // An index outside of the literal stands in a loop that never runs.
+  auto position = index[0].constant();
+  if (dims.empty() || (position && (*position < 0 || *position >= static_cast<std::int64_t>(dims.size())))) return extent(0);
+  if (position) return extent(dims[static_cast<std::size_t>(*position)]);
   Dim chosen = dims.back();
   for (std::size_t i = dims.size() - 1; i-- > 0;)
     chosen = select(Comparison::Equal, index[0], static_cast<std::int64_t>(i), dims[i], chosen);
@@ -126,6 +128,7 @@ std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) 
   for (std::size_t i = 0; i < index.size(); ++i) {
     auto at = index[i].constant();
     if (!at) throw NoLoopForm{"a constant of several elements must be an input of the region"};
+    if (*at < 0 || *at >= tensor.dims()[i]) return zero(tensor.dtype());  // in a loop that never runs
     position = position * tensor.dims()[i] + *at;
   }
   return literal(position);

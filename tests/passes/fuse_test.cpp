@@ -245,6 +245,17 @@ fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(4), f32]) {
             (Skeletons{"rows", "rows", "map"}));
 }
 
+TEST(Fuse, ALiteralReadInALoopThatNeverRuns) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n), f32]) {
+  %s = shape()
+  %y = strided_slice(%s) {starts = (2), ends = (0), axes = (-1), steps = (-2)}
+  return %y
+})",
+                  {{{DType::F32, {3}}}}),
+            Skeletons{"map"});
+}
+
 TEST(Fuse, EveryResultIsARegionsOwn) {
   EXPECT_EQ(check(R"(
 fn @main(%x: Tensor[(n, 2), f32]) {
