@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "runtime/constant_memory.h"
 #include "runtime/memory.h"
 
 namespace anydim::runtime {
@@ -35,6 +36,7 @@ void Executable::pack_constants() {
   std::vector<bool> release(program_.constants.size());
   for (const std::size_t i : packed) release[i] = !read_as_it_is(program_.constants[i].tensor);
 
+  ConstantMemory memory;
   std::mutex mutex;
   std::exception_ptr first_failure;
   pool_->run(static_cast<std::int64_t>(packed.size()), [&](std::int64_t begin, std::int64_t end, int) {
@@ -44,7 +46,7 @@ void Executable::pack_constants() {
       try {
         const ir::Region& region = program_.kernels[static_cast<std::size_t>(constant.region)].region;
         const ir::Tensor original = std::move(constant.tensor);
-        constant.tensor = backend_->pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original);
+        constant.tensor = memory.keep(backend_->pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original));
         if (release[index]) release_file_pages(original.bytes().data(), original.bytes().size());
       } catch (...) {
         const std::lock_guard lock(mutex);

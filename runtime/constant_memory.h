@@ -1,0 +1,32 @@
+// Where packed constants lie: side by side in large blocks of huge pages. Kernels stream through weights and fetch them ahead of use;
+// with pages of 4 KB every fetch would first walk the page table (a quarter of a short text's time).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+#include "ir/tensor.h"
+#include "runtime/memory.h"
+
+namespace anydim::runtime {
+
+// Blocks live as long as a tensor in them. Safe to use from several threads at once.
+class ConstantMemory {
+ public:
+  // The same tensor, its bytes copied here and aligned to 64 bytes. Throws Error{Resource}.
+  ir::Tensor keep(const ir::Tensor& tensor);
+
+ private:
+  struct Place {
+    std::shared_ptr<const MemoryBlock> block;
+    std::byte* bytes = nullptr;
+  };
+  Place take(std::size_t bytes);
+
+  std::mutex mutex_;
+  std::shared_ptr<const MemoryBlock> block_;
+  std::size_t used_ = 0;  // of block_
+};
+
+}  // namespace anydim::runtime
