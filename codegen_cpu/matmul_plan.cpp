@@ -76,6 +76,7 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
   const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))));
   const std::int64_t panel = panel_columns(compute_dtype(form.accumulate));
 
+  const LikelyOperands operands = likely_operands(inputs.region, form);
   std::vector<MatmulSchedule> found;
   const auto add = [&](MatmulSchedule schedule) {
     const auto same = [&](const MatmulSchedule& other) { return other.schedule() == schedule.schedule(); };
@@ -101,7 +102,10 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
     }
     for (const std::int64_t block_rows : {std::int64_t{0}, 4 * schedule.rows, 12 * schedule.rows, 24 * schedule.rows}) {
       if (block_rows >= most_rows && block_rows != 0) continue;
+      // What is packed is packed in blocks: scratch memory must not grow with the operands.
+      if (block_rows == 0 && !operands.left_in_place && most_rows > 24 * schedule.rows) continue;
       for (const std::int64_t groups : {1, 4, 0}) {
+        if (groups == 0 && !operands.weight) continue;
         schedule.block_rows = block_rows;
         schedule.block_columns = groups * group;
         schedule.order = block_rows == 0 ? MatmulSchedule::Order::ColumnsOuter : MatmulSchedule::Order::RowsOuter;
