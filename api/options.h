@@ -32,12 +32,12 @@ struct CompileOptions {
   std::vector<DimRange> dims{};
   std::vector<std::string> outputs{};                      // names; empty: all that the model has
   std::vector<std::pair<std::string, Policy>> policies{};  // region (empty: all) and policy; later ones win
-  int threads = 0;                                       // 0: as many as this process may run at once
+  int threads = 0;                                         // 0: as many as this process may run at once
   std::optional<std::string> cpu_level{};                  // "x86-64", "avx2", "avx512"; absent: the best there is
   std::optional<std::filesystem::path> cache_folder{};     // absent: runtime::default_cache_folder()
-  bool keep_kernels = true;                              // false: no cache on disk
+  bool keep_kernels = true;                                // false: no cache on disk
   std::optional<std::int64_t> memory_limit{};              // bytes of one call
-  bool background = true;                                // the rest of the tables is compiled beside the calls
+  bool background = true;                                  // the rest of the tables is compiled beside the calls
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
 };

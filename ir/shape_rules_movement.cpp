@@ -256,8 +256,10 @@ void squeeze_rule(RuleContext& context) {
     for (std::size_t i = 0; i < source.size(); ++i) {
       const Proof one = prove_equal(source[i], 1, context.symbols);
       if (one == Proof::Unknown) {
-        context.unsupported(fmt::format("without axes, the rank of the result isn't known: dimension {} of {} is {}, which may be 1; give the axes, or a range without 1",
-                                        i, context.operand_text(0), source[i].to_string()));
+        context.unsupported(
+            fmt::format("without axes, the rank of the result isn't known: dimension {} of {} is {}, which may be 1; give the axes, or a "
+                        "range without 1",
+                        i, context.operand_text(0), source[i].to_string()));
       }
       removed[i] = one == Proof::Yes;
     }
