@@ -85,14 +85,8 @@ std::vector<Dim> Placements::moved(const Binding& binding) const {
   const std::vector<Dim>& index = placed_.at(binding.operands[0]).index;
   const std::vector<Dim>& from = stretch_.tensor(binding.operands[0]).dims;
   const std::vector<Dim>& to = stretch_.tensor(binding.results[0]).dims;
+  if (info(binding.op).has(traits::reshapes)) return reshape_index(index, from, to, symbols_);
   switch (binding.op) {
-    case Op::reshape:
-    case Op::dyn_reshape:
-    case Op::flatten:
-    case Op::expand_dims:
-    case Op::dyn_expand_dims:
-    case Op::squeeze:
-    case Op::dyn_squeeze: return reshape_index(index, from, to, symbols_);
     case Op::check_shape: return index;
     case Op::transpose: {
       std::vector<Dim> result;

@@ -27,6 +27,7 @@ enum Trait : unsigned {
   composite = 1u << 6,  // has an expansion into primitive ops (ir/expand.h)
   dynamic = 1u << 7,    // "dyn." twin: shape-deciding operands are tensors
   control = 1u << 8,    // holds blocks or calls
+  reshapes = 1u << 10,  // moves, keeping every element in its row-major place: only the dims change
   literal = 1u << 9,    // no tensor operands; result known from attributes or dims
 };
 }  // namespace traits

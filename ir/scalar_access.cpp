@@ -271,6 +271,7 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
   if (row.has(traits::elementwise)) return elementwise(binding, index);
   auto operand_dims = [&](std::size_t i) -> const std::vector<Dim>& { return stretch.tensor(binding.operands[i]).dims; };
   const std::vector<Dim>& dims = stretch.tensor(binding.results[result]).dims;
+  if (row.has(traits::reshapes)) return element(binding.operands[0], reshape_index(index, dims, operand_dims(0), context_.symbols));
   switch (binding.op) {
     case Op::constant: return constant(tensor_attribute(binding, "value"), index);
     case Op::shape:
@@ -281,13 +282,6 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     case Op::arange:
     case Op::dyn_arange: return arange(binding, index);
     case Op::check_shape: return element(binding.operands[0], index);
-    case Op::reshape:
-    case Op::dyn_reshape:
-    case Op::flatten:
-    case Op::expand_dims:
-    case Op::dyn_expand_dims:
-    case Op::squeeze:
-    case Op::dyn_squeeze: return element(binding.operands[0], reshape_index(index, dims, operand_dims(0), context_.symbols));
     case Op::broadcast_to:
     case Op::dyn_broadcast_to: return element(binding.operands[0], broadcast_index(index, dims, operand_dims(0), context_.symbols));
     case Op::transpose: {

@@ -25,14 +25,8 @@ constexpr std::int64_t longest_fused_row = 16384;
 bool is_literal(const Binding& binding) { return info(binding.op).has(traits::literal) || binding.op == Op::shape_of; }
 
 bool is_view(Op op) {
+  if (info(op).has(traits::reshapes)) return true;
   switch (op) {
-    case Op::reshape:
-    case Op::dyn_reshape:
-    case Op::flatten:
-    case Op::expand_dims:
-    case Op::dyn_expand_dims:
-    case Op::squeeze:
-    case Op::dyn_squeeze:
     case Op::transpose:
     case Op::broadcast_to:
     case Op::dyn_broadcast_to:

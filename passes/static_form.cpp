@@ -133,15 +133,9 @@ std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding)
   const TensorType* to = tensor_of(facts, binding.results[0]);
   if (from == nullptr || to == nullptr) return std::nullopt;
   bool alike = from->dtype == to->dtype && same_dims(facts, from->dims, to->dims);
+  if (info(binding.op).has(traits::reshapes)) return alike ? std::optional(binding.operands[0]) : std::nullopt;
   switch (binding.op) {
     case Op::cast:
-    case Op::reshape:
-    case Op::dyn_reshape:
-    case Op::flatten:
-    case Op::expand_dims:
-    case Op::dyn_expand_dims:
-    case Op::squeeze:
-    case Op::dyn_squeeze:
     case Op::broadcast_to:
     case Op::dyn_broadcast_to: return alike ? std::optional(binding.operands[0]) : std::nullopt;
     case Op::transpose: return is_identity(binding, from->rank()) ? std::optional(binding.operands[0]) : std::nullopt;
