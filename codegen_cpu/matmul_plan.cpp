@@ -109,7 +109,10 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
         schedule.block_rows = block_rows;
         schedule.block_columns = groups * group;
         schedule.order = block_rows == 0 ? MatmulSchedule::Order::ColumnsOuter : MatmulSchedule::Order::RowsOuter;
-        add(schedule);
+        for (const std::int64_t split : {1, 2, 4}) {
+          schedule.split = split;
+          if (split == 1 || (block_rows != 0 && groups == 0)) add(schedule);
+        }
       }
     }
   }
