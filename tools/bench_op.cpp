@@ -1,6 +1,7 @@
 #include "tools/bench_op.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "tools/library_matmul.h"
@@ -17,6 +19,10 @@ namespace anydim::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Engines take turns. Threads of OpenMP libraries spin for 200 ms after their last call and would hold a processor that the other side needs.
+constexpr auto settling_time = std::chrono::milliseconds(250);
+constexpr int turns = 3, samples_per_turn = 11, warm_up_calls = 3;
 
 struct MatmulShape {
   std::int64_t m = 0, n = 0, k = 0;
@@ -80,22 +86,23 @@ Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tenso
   std::vector<float> theirs(static_cast<std::size_t>(shape.m * shape.n));
   const std::vector<ir::Tensor> inputs{x};
 
-  constexpr int samples = 31;
   const int calls = calls_per_sample(shape);
   std::vector<double> our_times, their_times;
-  const auto timed = [&](const auto& call) {
-    call();
-    const auto begin = Clock::now();
-    for (int i = 0; i < calls; ++i) call();
-    return std::chrono::duration<double>(Clock::now() - begin).count() / calls;
+  const auto take_turn = [&](std::vector<double>& times, const auto& call) {
+    if (library) std::this_thread::sleep_for(settling_time);
+    for (int i = 0; i < warm_up_calls; ++i) call();
+    for (int sample = 0; sample < samples_per_turn; ++sample) {
+      const auto begin = Clock::now();
+      for (int i = 0; i < calls; ++i) call();
+      times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / calls);
+    }
   };
   Row row;
   row.shape = shape;
-  for (int sample = 0; sample < samples; ++sample) {
-    our_times.push_back(timed([&] { context.run(inputs); }));
+  for (int turn = 0; turn < turns; ++turn) {
+    take_turn(our_times, [&] { context.run(inputs); });
     if (library)
-      their_times.push_back(
-          timed([&] { library(shape.m, shape.n, shape.k, x.as<float>().data(), weight.as<float>().data(), theirs.data()); }));
+      take_turn(their_times, [&] { library(shape.m, shape.n, shape.k, x.as<float>().data(), weight.as<float>().data(), theirs.data()); });
   }
   row.ours = median(our_times);
   context.record_launches(true);
@@ -111,6 +118,18 @@ Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tenso
     row.largest_difference = std::max(row.largest_difference, static_cast<double>(std::fabs(ours[i] - theirs[i])));
   }
   return row;
+}
+
+// Leaves this process the first `count` of its processors.
+void restrict_processors(int count) {
+  cpu_set_t allowed, kept;
+  CPU_ZERO(&kept);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&kept) < count; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &kept);
+  }
+  if (sched_setaffinity(0, sizeof kept, &kept) != 0)
+    throw Error(ErrorKind::Resource, fmt::format("the process cannot be kept to {} of its processors", count));
 }
 
 double billions_per_second(const MatmulShape& shape, double seconds) {
@@ -162,7 +181,11 @@ void run_operator_bench(const OperatorBench& bench, const CompileOptions& option
   for (const std::string& text : bench.shapes) shapes.push_back(parse_shape(text));
   const int threads = options.threads > 0 ? options.threads : available_threads();
   LibraryMatmul library;
-  if (bench.library != "none") library = load_matmul(bench.library, bench.library_path, threads);
+  if (bench.library != "none") {
+    // Some libraries take their number of threads from the processors they see, whatever they are asked for.
+    restrict_processors(threads);
+    library = load_matmul(bench.library, bench.library_path, threads);
+  }
 
   struct Compiled {
     ir::Tensor weight;
