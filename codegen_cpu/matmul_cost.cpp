@@ -94,10 +94,11 @@ double MatmulCost::seconds(const MatmulSchedule& schedule, const MatmulExtents& 
   const double column_blocks =
       schedule.block_columns == 0 ? 1 : std::ceil(static_cast<double>(extents.columns) / static_cast<double>(schedule.block_columns));
   const double tasks = row_blocks * column_blocks * static_cast<double>(extents.batch);
-  const double task = task_cycles(schedule, extents, static_cast<double>(extents.rows) / row_blocks,
-                                  static_cast<double>(extents.columns) / column_blocks, threads);
-  // The worker with most tasks decides.
-  return std::ceil(tasks / threads) * task / clock;
+  const double task_columns = column_blocks == 1 ? static_cast<double>(extents.columns) : static_cast<double>(schedule.block_columns);
+  const double task = task_cycles(schedule, extents, static_cast<double>(extents.rows) / row_blocks, task_columns, threads);
+  // The worker with most tasks decides; on one thread, the last block of columns is as narrow as it is.
+  const double share = threads == 1 ? static_cast<double>(extents.columns) / (task_columns * column_blocks) : 1;
+  return std::ceil(tasks / threads) * task * share / clock;
 }
 
 }  // namespace anydim::codegen_cpu
