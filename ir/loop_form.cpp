@@ -95,7 +95,7 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
 LoopForm derive_loop_form(const Region& region) {
   const Block& body = region.body.body;
   LoopFormResult result = derive_loop_form(region.body, body.bindings, body.parameters, body.results);
-  internal_check(result.form.has_value(), fmt::format("region {} has a loop form: {}", region.name, result.reason));
+  if (!result.form) throw Error(ErrorKind::Unsupported, fmt::format("region {} cannot be one kernel: {}", region.name, result.reason));
   return std::move(*result.form);
 }
 

@@ -210,6 +210,11 @@ class Lowering {
   void add_check_shape(const Binding& binding) {
     ValueId operand = binding.operands[0];
     const std::vector<Dim>& got = main_.tensor_type(operand).dims;
+    for (const Dim& dim : binding.dims)
+      for (const DimLeaf& leaf : dim.leaves())
+        if (leaf.is_symbol() && !slots_.knows(leaf))
+          throw Error(ErrorKind::Unsupported, describe(main_, binding) + " opens the symbol " + leaf.symbol +
+                                                  ", which is not compiled yet; --executor reference runs it");
     make_known(binding.dims);
     for (std::size_t i = 0; i < binding.dims.size(); ++i)
       add_check(Comparison::Equal, got[i], binding.dims[i], false,

@@ -30,8 +30,8 @@ class CodeMemory {
 
 // Calls code that a backend made. -fsanitize=function looks for a type signature before a function's first byte, which such code lacks.
 template <typename Function, typename... Arguments>
-[[clang::no_sanitize("function")]] void call_generated(Function* function, Arguments... arguments) {
-  function(arguments...);
+[[clang::no_sanitize("function")]] auto call_generated(Function* function, Arguments... arguments) {
+  return function(arguments...);
 }
 
 }  // namespace anydim::runtime

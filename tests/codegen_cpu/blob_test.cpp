@@ -12,6 +12,7 @@
 
 #include "codegen_cpu/compile.h"
 #include "ir/error.h"
+#include "runtime/code_memory.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
@@ -67,8 +68,8 @@ TEST(Blob, RunsWithTablesAndLocalCalls) {
   std::memcpy(base, blob.bytes.data(), blob.bytes.size());
   ASSERT_EQ(mprotect(base, blob.bytes.size(), PROT_READ | PROT_EXEC), 0);
   const auto entry = reinterpret_cast<std::int64_t (*)(std::int64_t)>(static_cast<char*>(base) + blob.entry_offset);
-  EXPECT_EQ(entry(0), 1);
-  EXPECT_EQ(entry(99), 99 * 99 + 1);
+  EXPECT_EQ(runtime::call_generated(entry, std::int64_t{0}), 1);
+  EXPECT_EQ(runtime::call_generated(entry, std::int64_t{99}), 99 * 99 + 1);
   munmap(base, blob.bytes.size());
 }
 

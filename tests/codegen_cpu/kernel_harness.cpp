@@ -16,6 +16,7 @@
 #include "ir/infer.h"
 #include "ir/parse.h"
 #include "ir/region.h"
+#include "runtime/code_memory.h"
 
 namespace anydim::codegen_cpu::testing {
 
@@ -67,12 +68,6 @@ class MappedCode {
   void* base_ = nullptr;
   ir::KernelEntry entry_ = nullptr;
 };
-
-// -fsanitize=function looks for a type signature before a function's first byte, which generated code lacks.
-[[clang::no_sanitize("function")]] void call_generated(ir::KernelEntry entry, const ir::KernelCall& call, std::int64_t begin,
-                                                       std::int64_t end, void* scratch) {
-  entry(&call, begin, end, scratch);
-}
 
 std::int64_t evaluate_dim(const ir::Dim& dim, const std::map<std::string, std::int64_t>& symbols) {
   return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
@@ -176,7 +171,7 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
   for (std::int64_t part = parts; part-- > 0;) {
     const std::int64_t begin = tasks * part / parts, end = tasks * (part + 1) / parts;
     GuardedBuffer scratch(static_cast<std::size_t>(evaluate_dim(kernel.kernel.scratch_bytes, symbols)), true);
-    call_generated(code.entry(), call, begin, end, scratch.data());
+    runtime::call_generated(code.entry(), &call, begin, end, static_cast<void*>(scratch.data()));
     if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
   }
   if (failure) *failure = error;

@@ -9,6 +9,7 @@
 
 #include "ir/error.h"
 #include "ir/shape_program.h"
+#include "runtime/code_memory.h"
 #include "tests/codegen_cpu/kernel_harness.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -36,7 +37,7 @@ class NativeShapes {
     constexpr std::int64_t untouched = 0x5555555555555555;
     std::vector<std::int64_t> native(expressions_, untouched), interpreted(expressions_, untouched);
     std::int32_t failed = -2;
-    entry_(leaves.data(), native.data(), &failed);
+    runtime::call_generated(entry_, leaves.data(), native.data(), &failed);
     const std::int32_t expected = interpreter_.run(leaves, interpreted);
     if (failed != expected || native != interpreted) throw std::runtime_error("native code and interpreter differ");
     return {native, failed};
