@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "codegen_cpu/affine.h"
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/index_emitter.h"
 #include "codegen_cpu/matmul_operands.h"
@@ -10,6 +9,7 @@
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_split.h"
 #include "codegen_cpu/vector_loop.h"
+#include "ir/affine.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -309,7 +309,7 @@ class MatmulEmitter {
     for (const ir::Store& store : form_.stores) {
       const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
       const Dim offset = ir::linear_offset(store.index, type.dims, kernel_.symbols());
-      const auto along = affine_in(offset, form_.n.symbol);
+      const auto along = ir::affine_in(offset, form_.n.symbol);
       if (!along || !along->stride.is_constant(1)) continue;
       kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
         point.define(form_.m.symbol, kernel_.at(point).CreateAdd(row, r));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen_cpu/affine.h"
+#include "ir/affine.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -53,7 +53,7 @@ std::optional<PackedWeight> packed_weight(const ir::Region& region, const ir::Ma
   weight.buffer = load->buffer;
   Dim rest = offset_of(region, *load, symbols);
   const auto constant_stride = [&](const ir::Iteration& iteration, std::int64_t& stride, std::int64_t& extent) {
-    const auto along = affine_in(rest, iteration.symbol);
+    const auto along = ir::affine_in(rest, iteration.symbol);
     if (!along || !along->stride.constant() || !iteration.extent.constant()) return false;
     stride = *along->stride.constant();
     extent = *iteration.extent.constant();
@@ -85,7 +85,7 @@ bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program,
   const ScalarStep* load = plain_load(program, program.steps.back().dtype, true);
   if (!load) return false;
   const Dim offset = offset_of(region, *load, symbols);
-  const auto along = affine_in(offset, inner.symbol), across = affine_in(offset, row.symbol);
+  const auto along = ir::affine_in(offset, inner.symbol), across = ir::affine_in(offset, row.symbol);
   return along && along->stride.is_constant(1) && !(across && across->stride.is_constant(1));
 }
 
@@ -117,9 +117,9 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
                                          const ir::Iteration& row, const ir::Iteration& inner, const ir::SymbolTable& symbols) {
   const ScalarStep* load = plain_load(program, dtype, false);
   if (!load) return std::nullopt;
-  const auto along = affine_in(offset_of(region, *load, symbols), inner.symbol);
+  const auto along = ir::affine_in(offset_of(region, *load, symbols), inner.symbol);
   if (!along || !(along->stride.is_constant(1) || inner.extent.is_constant(1)) || mentions_steps(along->base)) return std::nullopt;
-  const auto between = affine_in(along->base, row.symbol);
+  const auto between = ir::affine_in(along->base, row.symbol);
   if (!between) return std::nullopt;
   return RowsInPlace{.buffer = load->buffer, .offset = between->base, .row_stride = between->stride};
 }

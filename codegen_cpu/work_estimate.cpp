@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codegen_cpu/affine.h"
+#include "ir/affine.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -66,7 +66,7 @@ double access_cycles(Stride stride, int lanes) {
 Stride stride_along(const Dim& offset, const std::string& symbol, const ir::SymbolTable& symbols) {
   const Dim simple = ir::simplify(offset, symbols);
   if (!simple.mentions({.symbol = symbol})) return Stride::None;
-  const auto affine = affine_in(simple, symbol);
+  const auto affine = ir::affine_in(simple, symbol);
   return affine && affine->stride.is_constant(1) ? Stride::One : Stride::Other;
 }
 

@@ -6,14 +6,14 @@
 
 #include "ir/dim.h"
 
-namespace anydim::codegen_cpu {
+namespace anydim::ir {
 
 // dim == stride * symbol + base, where neither mentions the symbol.
 struct Affine {
-  ir::Dim stride, base;
+  Dim stride, base;
 };
 
 // nullopt where the dim isn't of that form (the symbol inside a division, a power, a choice, ...).
-std::optional<Affine> affine_in(const ir::Dim& dim, const std::string& symbol);
+std::optional<Affine> affine_in(const Dim& dim, const std::string& symbol);
 
-}  // namespace anydim::codegen_cpu
+}  // namespace anydim::ir
