@@ -1,6 +1,7 @@
 // What a code generator offers to passes, tuner and runtime. api hands it over; nobody else names a concrete backend.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,15 +40,48 @@ using KernelEntry = void (*)(const KernelCall* call, std::int64_t begin, std::in
 struct KernelResources {
   std::int64_t code_bytes = 0;
   std::int64_t instructions = 0;  // 0: not known
-  std::int64_t spills = 0;
+  std::int64_t spills = 0;        // CUDA: bytes of stores and loads
+  // CUDA: the most that any launch uses; 0 on the CPU.
+  std::int64_t registers = 0;     // a thread
+  std::int64_t stack_bytes = 0;   // a thread's local memory, spills included
+  std::int64_t shared_bytes = 0;  // a block's shared memory, static and dynamic
+};
+
+// ---- Kernel ABI (CUDA) ----
+// A region is one or more launches, in order on one stream. Parameters of every entry, in order: a 64-bit device address for each buffer of the
+// region (parameters, then results); const int64* extents, the region's symbols, in device memory; KernelError* error, in device memory;
+// void* workspace (CompiledKernel::scratch_bytes, 256-byte aligned); then each tensor map by value (128 bytes, 64-byte aligned). Buffers are
+// contiguous row-major and 64-byte aligned. Kernels read every extent that varies from `extents`: a grid may be larger than the work.
+
+// A descriptor of tensor memory access, which runtime encodes (cuTensorMapEncodeTiled).
+struct TensorMap {
+  std::int32_t buffer = 0;         // position among the region's buffers; -1: the workspace
+  DType dtype = DType::F32;        // what memory is seen as, as wide as its elements or wider
+  std::vector<Dim> dims;           // elements, innermost first, over the region's symbols
+  std::vector<Dim> strides;        // bytes, of dims 1 onwards (one fewer than dims), multiples of 16
+  std::vector<std::int32_t> box;   // elements, each at most 256
+  std::int32_t swizzle_bytes = 0;  // 0, 32, 64 or 128
+  bool operator==(const TensorMap&) const = default;
+};
+
+struct DeviceLaunch {
+  std::string entry;                                // extern "C" name in the module
+  std::array<Dim, 3> grid{Dim(1), Dim(1), Dim(1)};  // blocks, over the region's symbols; 0 in any: nothing to launch
+  std::array<std::int32_t, 3> block{1, 1, 1};       // threads
+  std::array<std::int32_t, 3> cluster{1, 1, 1};     // blocks; 1, 1, 1: none
+  std::int64_t shared_bytes = 0;                    // dynamic shared memory
+  std::vector<TensorMap> tensor_maps{};
+  bool dependent = false;  // waits (griddepcontrol.wait) before it touches what an earlier launch wrote: may start before that one ends
+  bool operator==(const DeviceLaunch&) const = default;
 };
 
 struct CompiledKernel {
-  std::vector<std::byte> code;  // blob; alignment 64
+  std::vector<std::byte> code;  // CPU: blob, alignment 64; CUDA: a cubin, or the text of PTX
   std::int64_t entry_offset = 0;
   Dim tasks;          // number of tasks, over the region's symbols
-  Dim scratch_bytes;  // scratch of one running worker, 64-byte aligned, over the region's symbols; not initialised
-  KernelResources resources;
+  Dim scratch_bytes;  // over the region's symbols; not initialised. CPU: scratch of one running worker, 64-byte aligned; CUDA: the workspace
+  KernelResources resources{};
+  std::vector<DeviceLaunch> launches{};  // CUDA; empty on the CPU
 };
 
 // How a constant operand (a weight) is stored for the device: chosen before schedules, the same for all buckets of all regions that read it.

@@ -16,7 +16,7 @@ namespace {
 using Hash = std::array<std::uint8_t, 16>;
 
 constexpr std::string_view magic = "anydimk\n";
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t version = 2;
 constexpr std::size_t checked_header = magic.size() + 4 + 4 + sizeof(Hash) + 8;
 constexpr std::size_t header = checked_header + sizeof(Hash);
 
@@ -35,13 +35,67 @@ Hash hash_of(std::span<const std::byte> first, std::span<const std::byte> second
 
 std::span<const std::byte> bytes_of(const Hash& hash) { return std::as_bytes(std::span(hash)); }
 
+void write_launch(ByteWriter& writer, const ir::DeviceLaunch& launch) {
+  writer.text(launch.entry);
+  for (const ir::Dim& blocks : launch.grid) writer.dim(blocks);
+  for (const std::int32_t threads : launch.block) writer.number(threads);
+  for (const std::int32_t blocks : launch.cluster) writer.number(blocks);
+  writer.number(launch.shared_bytes);
+  writer.number(static_cast<std::uint8_t>(launch.dependent));
+  writer.number(static_cast<std::uint32_t>(launch.tensor_maps.size()));
+  for (const ir::TensorMap& map : launch.tensor_maps) {
+    writer.number(map.buffer);
+    writer.number(static_cast<std::uint8_t>(map.dtype));
+    writer.number(map.swizzle_bytes);
+    writer.number(static_cast<std::uint32_t>(map.dims.size()));
+    for (const ir::Dim& dim : map.dims) writer.dim(dim);
+    for (const ir::Dim& stride : map.strides) writer.dim(stride);
+    for (const std::int32_t elements : map.box) writer.number(elements);
+  }
+}
+
+[[noreturn]] void reject(const char* why) { throw Error(ErrorKind::Malformed, why); }
+
+ir::DeviceLaunch read_launch(ByteReader& reader) {
+  constexpr std::uint32_t most_maps = 16, most_dims = 5;
+  ir::DeviceLaunch launch;
+  launch.entry = reader.text();
+  for (ir::Dim& blocks : launch.grid) blocks = reader.dim();
+  for (std::int32_t& threads : launch.block) threads = reader.number<std::int32_t>();
+  for (std::int32_t& blocks : launch.cluster) blocks = reader.number<std::int32_t>();
+  launch.shared_bytes = reader.number<std::int64_t>();
+  launch.dependent = reader.number<std::uint8_t>() != 0;
+  const auto maps = reader.number<std::uint32_t>();
+  if (maps > most_maps) reject("a cached kernel's launch has too many tensor maps");
+  for (std::uint32_t i = 0; i < maps; ++i) {
+    ir::TensorMap map;
+    map.buffer = reader.number<std::int32_t>();
+    const auto dtype = reader.number<std::uint8_t>();
+    if (dtype > static_cast<std::uint8_t>(ir::DType::Bool)) reject("a cached kernel's tensor map has an unknown element type");
+    map.dtype = static_cast<ir::DType>(dtype);
+    map.swizzle_bytes = reader.number<std::int32_t>();
+    const auto rank = reader.number<std::uint32_t>();
+    if (rank == 0 || rank > most_dims) reject("a cached kernel's tensor map has 1 to 5 dims");
+    for (std::uint32_t dim = 0; dim < rank; ++dim) map.dims.push_back(reader.dim());
+    for (std::uint32_t dim = 1; dim < rank; ++dim) map.strides.push_back(reader.dim());
+    for (std::uint32_t dim = 0; dim < rank; ++dim) map.box.push_back(reader.number<std::int32_t>());
+    launch.tensor_maps.push_back(std::move(map));
+  }
+  return launch;
+}
+
 void write_payload(ByteWriter& writer, const ir::CompiledKernel& kernel) {
   writer.number(kernel.entry_offset);
   writer.number(kernel.resources.code_bytes);
   writer.number(kernel.resources.instructions);
   writer.number(kernel.resources.spills);
+  writer.number(kernel.resources.registers);
+  writer.number(kernel.resources.stack_bytes);
+  writer.number(kernel.resources.shared_bytes);
   writer.dim(kernel.tasks);
   writer.dim(kernel.scratch_bytes);
+  writer.number(static_cast<std::uint32_t>(kernel.launches.size()));
+  for (const ir::DeviceLaunch& launch : kernel.launches) write_launch(writer, launch);
   writer.raw(kernel.code);
 }
 
@@ -52,11 +106,18 @@ ir::CompiledKernel read_payload(std::span<const std::byte> payload) {
   kernel.resources.code_bytes = reader.number<std::int64_t>();
   kernel.resources.instructions = reader.number<std::int64_t>();
   kernel.resources.spills = reader.number<std::int64_t>();
+  kernel.resources.registers = reader.number<std::int64_t>();
+  kernel.resources.stack_bytes = reader.number<std::int64_t>();
+  kernel.resources.shared_bytes = reader.number<std::int64_t>();
   kernel.tasks = reader.dim();
   kernel.scratch_bytes = reader.dim();
+  constexpr std::uint32_t most_launches = 64;
+  const auto launches = reader.number<std::uint32_t>();
+  if (launches > most_launches) reject("a cached kernel has too many launches");
+  for (std::uint32_t i = 0; i < launches; ++i) kernel.launches.push_back(read_launch(reader));
   kernel.code.assign(reader.rest().begin(), reader.rest().end());
   if (kernel.entry_offset < 0 || static_cast<std::size_t>(kernel.entry_offset) >= kernel.code.size()) {
-    throw Error(ErrorKind::Malformed, "a cached kernel's entry lies outside its code");
+    reject("a cached kernel's entry lies outside its code");
   }
   return kernel;
 }

@@ -11,7 +11,23 @@ using ir::Dim;
 
 ir::CompiledKernel sample() {
   const Dim n = Dim::symbol("s0");
-  return {{std::byte{1}, std::byte{2}, std::byte{3}}, 1, ir::ceil_div(n, 16), 4 * n + 64, {3, 2, 1}};
+  return {{std::byte{1}, std::byte{2}, std::byte{3}}, 1, ir::ceil_div(n, 16), 4 * n + 64, {3, 2, 1, 168, 16, 4096}};
+}
+
+ir::CompiledKernel device_sample() {
+  const Dim n = Dim::symbol("s0");
+  ir::CompiledKernel kernel = sample();
+  const ir::TensorMap map{
+      .buffer = 1, .dtype = ir::DType::BF16, .dims = {Dim(384), n}, .strides = {Dim(768)}, .box = {64, 128}, .swizzle_bytes = 128};
+  kernel.launches = {{.entry = "first",
+                      .grid = {ir::ceil_div(n, 128), Dim(3), Dim(1)},
+                      .block = {384, 1, 1},
+                      .cluster = {2, 1, 1},
+                      .shared_bytes = 100000,
+                      .tensor_maps = {map, map},
+                      .dependent = true},
+                     {.entry = "second", .grid = {n, Dim(1), Dim(1)}, .block = {32, 2, 1}}};
+  return kernel;
 }
 
 KernelKey key(std::string_view identity = "body") { return kernel_key("kernel", identity, "any", "plain", "target", "generator"); }
@@ -26,6 +42,17 @@ TEST(KernelFile, ComesBackAsItWent) {
   EXPECT_EQ(back.kernel->resources.code_bytes, 3);
   EXPECT_EQ(back.kernel->resources.instructions, 2);
   EXPECT_EQ(back.kernel->resources.spills, 1);
+  EXPECT_EQ(back.kernel->resources.registers, 168);
+  EXPECT_EQ(back.kernel->resources.stack_bytes, 16);
+  EXPECT_EQ(back.kernel->resources.shared_bytes, 4096);
+  EXPECT_TRUE(back.kernel->launches.empty());
+}
+
+TEST(KernelFile, LaunchesComeBackAsTheyWent) {
+  const DecodedKernel back = decode_kernel(key(), encode_kernel(key(), device_sample()));
+  ASSERT_TRUE(back.kernel) << back.fault;
+  EXPECT_EQ(back.kernel->launches, device_sample().launches);
+  EXPECT_EQ(back.kernel->code, device_sample().code);
 }
 
 TEST(KernelFile, EveryFlippedBitIsNoticed) {
