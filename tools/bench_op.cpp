@@ -22,7 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 // Engines take turns. Threads of OpenMP libraries spin for 200 ms after their last call and would hold a processor that the other side needs.
 constexpr auto settling_time = std::chrono::milliseconds(250);
-constexpr int turns = 3, samples_per_turn = 11, warm_up_calls = 3;
+constexpr int samples_per_turn = 11, warm_up_calls = 3;
+// A burst of other work on the machine slows whole turns. Engines take more turns until the median of each one's turns is close to its fastest.
+constexpr int fewest_turns = 3, most_turns = 11;
+constexpr double settled_spread = 1.1;  // median to fastest turn
 
 struct MatmulShape {
   std::int64_t m = 0, n = 0, k = 0;
@@ -72,6 +75,8 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
+bool settled(std::vector<double> turns) { return turns.empty() || median(turns) <= settled_spread * std::ranges::min(turns); }
+
 // Calls that last about 2 ms together, so that the clock and its reading don't count.
 int calls_per_sample(const MatmulShape& shape) {
   const double work = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
@@ -87,24 +92,26 @@ Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tenso
   const std::vector<ir::Tensor> inputs{x};
 
   const int calls = calls_per_sample(shape);
-  std::vector<double> our_times, their_times;
-  const auto take_turn = [&](std::vector<double>& times, const auto& call) {
+  std::vector<double> our_turns, their_turns;
+  const auto take_turn = [&](std::vector<double>& medians, const auto& call) {
     if (library) std::this_thread::sleep_for(settling_time);
     for (int i = 0; i < warm_up_calls; ++i) call();
+    std::vector<double> times;
     for (int sample = 0; sample < samples_per_turn; ++sample) {
       const auto begin = Clock::now();
       for (int i = 0; i < calls; ++i) call();
       times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / calls);
     }
+    medians.push_back(median(times));
   };
   Row row;
   row.shape = shape;
-  for (int turn = 0; turn < turns; ++turn) {
-    take_turn(our_times, [&] { context.run(inputs); });
+  for (int turn = 0; turn < fewest_turns || (turn < most_turns && !(settled(our_turns) && settled(their_turns))); ++turn) {
+    take_turn(our_turns, [&] { context.run(inputs); });
     if (library)
-      take_turn(their_times, [&] { library(shape.m, shape.n, shape.k, x.as<float>().data(), weight.as<float>().data(), theirs.data()); });
+      take_turn(their_turns, [&] { library(shape.m, shape.n, shape.k, x.as<float>().data(), weight.as<float>().data(), theirs.data()); });
   }
-  row.ours = median(our_times);
+  row.ours = median(our_turns);
   context.record_launches(true);
   const auto outputs = context.run(inputs);
   context.record_launches(false);
@@ -112,7 +119,7 @@ Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tenso
   const auto& kernel = context.executable().program().kernels[static_cast<std::size_t>(launch.kernel)];
   row.schedule = to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule);
   if (!library) return row;
-  row.theirs = median(their_times);
+  row.theirs = median(their_turns);
   const auto ours = outputs[0].as<float>();
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     row.largest_difference = std::max(row.largest_difference, static_cast<double>(std::fabs(ours[i] - theirs[i])));
