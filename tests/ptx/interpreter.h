@@ -1,0 +1,131 @@
+// Runs PTX on the CPU, to show without a GPU that generated kernels are right: parse_ptx reads what NVRTC emits, a Machine
+// holds device memory and launches kernels. Every access is checked for bounds and alignment; with check_races every pair of
+// accesses that nothing orders is reported, whether or not it went wrong in this run. Not thread-safe; a Machine belongs to one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anydim::ptx {
+
+using DeviceAddress = std::uint64_t;
+
+struct Program;  // program.h
+
+// A parsed and decoded PTX file; cheap to copy.
+struct Module {
+  std::shared_ptr<const Program> program;
+};
+
+// Throws Error{Unsupported} with the line for an instruction, modifier or directive that the interpreter does not know, and
+// Error{Malformed} with the line for text that is not PTX.
+Module parse_ptx(std::string_view text);
+
+// When asynchronous work (cp.async, TMA, wgmma, bulk stores) is done, within what its waits allow.
+enum class Timing {
+  ResultsLate,   // operands are read at issue, results appear when a wait forces them
+  OperandsLate,  // operands too are read only when a wait forces it
+  Random,        // each step at a moment drawn from the seed; warps take turns at random
+};
+
+struct MachineOptions {
+  std::string architecture = "sm_90a";
+  int multiprocessors = 2;
+  int blocks_per_multiprocessor = 1;  // resident at once; .minnctapersm raises it
+  Timing timing = Timing::ResultsLate;
+  std::uint64_t seed = 1;
+  std::uint64_t instruction_limit = 2'000'000'000;  // warp instructions a launch
+  std::uint64_t idle_limit = 1'000'000;             // warp instructions without any visible effect until a spin counts as a deadlock
+  int wait_timeouts = 3;                            // how often a waiting try_wait gives up before the launch counts as deadlocked
+  bool check_races = true;
+  bool check_uninitialised = false;  // report reads of memory that nothing wrote
+};
+
+enum class FindingKind {
+  OutOfBounds,
+  Misaligned,
+  Uninitialised,
+  Race,
+  MissingProxyFence,  // ordered, but a generic write reaches the async proxy without fence.proxy.async
+  Divergence,
+  RegisterInFlight,  // a register of unfinished asynchronous work was used
+  Deadlock,
+  Limit,
+  Trap,
+  InvalidLaunch,
+  InvalidUse,  // an instruction met operands or a state that it does not allow
+};
+std::string_view finding_name(FindingKind kind);
+
+struct Finding {
+  FindingKind kind;
+  int line = 0;  // of the PTX text; 0: no instruction
+  std::array<std::uint32_t, 3> block{};
+  int warp = -1;
+  int lane = -1;
+  std::string message;
+};
+
+struct Report {
+  std::vector<Finding> findings;  // one a kind and pair of lines, at most 20
+  std::uint64_t instructions = 0;
+  bool ok() const { return findings.empty(); }
+  bool has(FindingKind kind) const;
+  std::string text() const;  // a line a finding
+};
+
+struct LaunchShape {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};
+  std::uint32_t shared_bytes = 0;  // dynamic
+};
+
+struct MachineState;  // memory.h
+
+class Machine {
+ public:
+  explicit Machine(MachineOptions options);
+  ~Machine();
+  Machine(Machine&&) noexcept;
+  Machine& operator=(Machine&&) noexcept;
+
+  MachineOptions& options();  // may be changed between launches
+
+  // Fresh memory holds a poison pattern (NaN in every floating-point type). Allocations never touch one another.
+  DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment = 256);
+  void free(DeviceAddress address);
+  // Host accesses; a range outside an allocation throws Error{Internal}.
+  void write(DeviceAddress address, std::span<const std::byte> bytes);
+  void read(DeviceAddress address, std::span<std::byte> bytes) const;
+
+  // Runs one kernel to its end. `parameters` is laid out as the kernel's .param list is (natural alignment, in order).
+  // Whatever the kernel does wrong is a finding; an unknown entry or a parameter block of the wrong size throws.
+  Report launch(const Module& module, std::string_view entry, const LaunchShape& shape, std::span<const std::byte> parameters);
+
+ private:
+  std::unique_ptr<MachineState> state_;
+};
+
+// A tensor map for cp.async.bulk.tensor in the interpreter's own 128-byte form, in place of what cuTensorMapEncodeTiled writes.
+// Throws Error{Internal} naming the limit where the real encoder would refuse.
+struct TensorMapText {
+  DeviceAddress base = 0;
+  std::int32_t element_bytes = 0;
+  std::vector<std::uint64_t> dims;             // elements, innermost first
+  std::vector<std::uint64_t> strides;          // bytes, of dims 1..
+  std::vector<std::uint32_t> box;              // elements
+  std::vector<std::uint32_t> element_strides;  // empty: all 1
+  std::int32_t swizzle_bytes = 0;              // 0, 32, 64, 128
+  bool fill_nan = false;                       // out-of-bounds elements of loads: NaN instead of 0
+};
+std::array<std::byte, 128> encode_tensor_map(const TensorMapText& text);
+TensorMapText decode_tensor_map(std::span<const std::byte, 128> bytes);  // throws Error{Inputs} without the magic
+
+}  // namespace anydim::ptx

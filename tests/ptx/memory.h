@@ -1,0 +1,65 @@
+// Device memory of a Machine, and where the state spaces lie in the generic address space.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/ptx/interpreter.h"
+#include "tests/ptx/program.h"
+#include "tests/ptx/shadow.h"
+
+namespace anydim::ptx {
+
+// Shared addresses have 32 bits: bits 24 and up are 1 + the rank in the cluster, or 0 for the block's own; the rest is the offset.
+// As on hardware the first KiB is nobody's, so that a null address is out of bounds.
+inline constexpr std::uint64_t shared_start = 1024;
+inline constexpr int shared_rank_shift = 24;
+// Generic addresses of the windows.
+inline constexpr std::uint64_t shared_window = 0x0001'0000'0000'0000;
+inline constexpr std::uint64_t local_window = 0x0002'0000'0000'0000;
+inline constexpr std::uint64_t param_window = 0x0003'0000'0000'0000;
+inline constexpr std::uint64_t global_window = 0x0000'7f00'0000'0000;
+// Param addresses from here on are parameters of device functions, below it those of the kernel.
+inline constexpr std::uint64_t call_param_start = 0x10'0000;
+inline constexpr std::byte poison{0xff};
+
+struct Allocation {
+  DeviceAddress base = 0;
+  std::vector<std::byte> bytes;
+  std::unique_ptr<Shadow> shadow;  // made by the first checked launch
+  bool initialised = false;        // wholly, by the host
+};
+
+class GlobalMemory {
+ public:
+  DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment);
+  void free(DeviceAddress address);
+  Allocation* find(DeviceAddress address);  // the allocation that holds it, nullptr: none
+  const Allocation* find(DeviceAddress address) const { return const_cast<GlobalMemory*>(this)->find(address); }
+  const std::map<DeviceAddress, Allocation>& allocations() const { return allocations_; }
+  std::map<DeviceAddress, Allocation>& allocations() { return allocations_; }
+  std::string describe_miss(DeviceAddress address) const;  // where the nearest allocation below ends
+
+ private:
+  std::map<DeviceAddress, Allocation> allocations_;
+  DeviceAddress next_ = global_window;
+  Allocation* last_ = nullptr;
+};
+
+struct LoadedModule {
+  std::shared_ptr<const Program> program;
+  std::vector<DeviceAddress> variables;  // of program->variables
+};
+
+struct MachineState {
+  MachineOptions options;
+  GlobalMemory memory;
+  std::map<const Program*, LoadedModule> modules;
+};
+
+}  // namespace anydim::ptx
