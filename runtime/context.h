@@ -1,4 +1,4 @@
-// One thread's place to run an executable: the virtual machine with its table of sizes, its arena and its outputs.
+// One thread's place to run an executable: the virtual machine with its table of sizes, and a session of the device that holds its memory.
 //
 // A context keeps the memory of the largest shape it has met and no more. It is used by one thread at a time; results are the caller's and
 // may be dropped on any thread, their memory then serves later calls.
@@ -12,8 +12,8 @@
 
 #include "ir/backend.h"
 #include "ir/tensor.h"
+#include "runtime/device.h"
 #include "runtime/executable.h"
-#include "runtime/memory.h"
 
 namespace anydim::runtime {
 
@@ -30,25 +30,18 @@ struct LaunchRecord {
   const std::string* source = nullptr;  // nodes it came from; lives as long as the executable
 };
 
-// Memory of the last call, in bytes.
-struct CallMemory {
-  std::int64_t arena = 0;
-  std::int64_t scratch = 0;
-  std::int64_t outputs = 0;
-};
-
 class Context {
  public:
   explicit Context(std::shared_ptr<const Executable> executable);
 
   // Inputs in the order of Program::inputs; they are read where they lie. Outputs in the order of Program::outputs.
   // Throws Error{Inputs} where inputs don't fit or a check fails, Error{Resource} over the memory limit or out of memory; the context can
-  // be used again after either.
+  // be used again after either. Throws Error{Internal} where a device is lost, then and in every later call.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs);
 
-  void record_launches(bool wanted) { recording_ = wanted; }
+  void record_launches(bool wanted);
   const std::vector<LaunchRecord>& launches() const { return records_; }  // of the last call, where recorded
-  const CallMemory& memory() const { return memory_; }
+  CallMemory memory() const { return session_->memory(); }
   // Values of the slots after the last call (Program::Slot), for explaining it.
   const std::vector<std::int64_t>& slots() const { return slots_; }
   const Executable& executable() const { return *executable_; }
@@ -56,7 +49,7 @@ class Context {
  private:
   struct Pick {
     std::int32_t met = 0, used = 0;
-    const LoadedKernel* kernel = nullptr;
+    const std::shared_ptr<const LoadedKernel>* kernel = nullptr;
   };
   void refresh_tables();
   void execute(const ir::Program::RunStage& run);
@@ -64,13 +57,7 @@ class Context {
   void execute(const ir::Program::Fetch& fetch);
   void fill_slots(std::size_t stage);
   void test_checks(const ir::Program::Stage& stage) const;
-  void place_buffers(std::size_t stage);
-  void spend(std::int64_t CallMemory::* part, std::int64_t bytes);
   Pick pick(std::int32_t kernel) const;
-  std::byte* scratch_for(std::int64_t bytes_each, std::size_t& stride);
-  [[noreturn]] void report(const ir::Program::Launch& launch, const ir::KernelError& error) const;
-  std::vector<ir::Tensor> collect_outputs();
-  ir::Tensor output_tensor(std::size_t index);
 
   std::shared_ptr<const Executable> executable_;
   const ir::Program& program_;
@@ -79,14 +66,7 @@ class Context {
 
   std::vector<std::int64_t> slots_;
   std::vector<std::int64_t> leaves_, extents_, keys_;  // of the instruction at work
-  std::vector<void*> addresses_;                       // of Program::buffers
-  std::vector<void*> arguments_;                       // of the launch at work
-  const std::vector<ir::Tensor>* inputs_ = nullptr;    // of the call at work
-  std::vector<GrowingMemory> segments_;                // of the arena, by stage
-  GrowingMemory scratch_;
-  BlockPool output_blocks_;
-  std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here
-  CallMemory memory_;
+  std::unique_ptr<DeviceSession> session_;
   bool recording_ = false;
   std::vector<LaunchRecord> records_;
 };

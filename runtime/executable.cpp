@@ -3,21 +3,23 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "ir/error.h"
-#include "runtime/constant_memory.h"
+#include "runtime/cpu_device.h"
 #include "runtime/memory.h"
 
 namespace anydim::runtime {
 
 Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> backend, std::shared_ptr<WorkerPool> pool,
                        ExecutableOptions options)
-    : program_(std::move(program)), backend_(std::move(backend)), options_(std::move(options)), pool_(std::move(pool)) {
+    : program_(std::move(program)), backend_(std::move(backend)), options_(std::move(options)),
+      device_(options_.device != nullptr ? options_.device : make_cpu_device()), pool_(std::move(pool)), constants_(device_->constants()) {
   lay_out_stages();
   input_binding_ = std::make_unique<InputBinding>(program_);
   for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
-  kernels_ = std::make_unique<KernelStore>(program_, backend_, options_.cache.get(), *pool_, options_.warn);
+  kernels_ = std::make_unique<KernelStore>(program_, backend_, *device_, options_.cache.get(), *pool_, options_.warn);
   // Kernels first: packing reads every weight, and a kernel that does not compile is told before that.
   kernels_->load(options_.background);
   pack_constants();
@@ -36,18 +38,32 @@ void Executable::pack_constants() {
   std::vector<bool> release(program_.constants.size());
   for (const std::size_t i : packed) release[i] = !read_as_it_is(program_.constants[i].tensor);
 
-  ConstantMemory memory;
+  std::vector<std::int64_t> bytes(program_.constants.size());
+  constant_addresses_.resize(program_.constants.size());
+  const auto keep = [&](std::size_t index) {
+    ir::Program::Constant& constant = program_.constants[index];
+    const bool packed = constant.layout.has_value();
+    const ir::Tensor original = constant.tensor;
+    if (packed) {
+      const ir::Region& region = program_.kernels[static_cast<std::size_t>(constant.region)].region;
+      constant.tensor = {};
+      constant.tensor = backend_->pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original);
+    }
+    bytes[index] = static_cast<std::int64_t>(constant.tensor.bytes().size());
+    constant_addresses_[index] = constants_->keep(constant.tensor, packed);
+    if (release[index]) release_file_pages(original.bytes().data(), original.bytes().size());
+  };
+  // What is packed first: tensors read as they are may lie on the same pages.
+  std::vector<std::size_t> order = packed;
+  for (std::size_t i = 0; i < program_.constants.size(); ++i) {
+    if (!program_.constants[i].layout) order.push_back(i);
+  }
   std::mutex mutex;
   std::exception_ptr first_failure;
-  pool_->run(static_cast<std::int64_t>(packed.size()), [&](std::int64_t begin, std::int64_t end, int) {
+  pool_->run(static_cast<std::int64_t>(order.size()), [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::size_t index = packed[static_cast<std::size_t>(i)];
-      ir::Program::Constant& constant = program_.constants[index];
       try {
-        const ir::Region& region = program_.kernels[static_cast<std::size_t>(constant.region)].region;
-        const ir::Tensor original = std::move(constant.tensor);
-        constant.tensor = memory.keep(backend_->pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original));
-        if (release[index]) release_file_pages(original.bytes().data(), original.bytes().size());
+        keep(order[static_cast<std::size_t>(i)]);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first_failure) first_failure = std::current_exception();
@@ -55,8 +71,7 @@ void Executable::pack_constants() {
     }
   });
   if (first_failure) std::rethrow_exception(first_failure);
-  for (const ir::Program::Constant& constant : program_.constants)
-    constant_bytes_ += static_cast<std::int64_t>(constant.tensor.bytes().size());
+  constant_bytes_ = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
 void Executable::lay_out_stages() {

@@ -11,6 +11,7 @@
 #include "ir/host_functions.h"
 #include "ir/program.h"
 #include "ir/shape_program.h"
+#include "runtime/device.h"
 #include "runtime/input_binding.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_store.h"
@@ -19,6 +20,7 @@
 namespace anydim::runtime {
 
 struct ExecutableOptions {
+  std::shared_ptr<Device> device{};            // null: this machine's processors
   std::shared_ptr<const KernelCache> cache{};  // null: kernels are not kept
   std::optional<std::int64_t> memory_limit{};  // bytes of one call's activations, scratch and outputs
   bool background = true;                      // compile the rest of the tables on a thread of its own
@@ -35,10 +37,12 @@ class Executable {
   const ir::Program& program() const { return program_; }
   KernelStore& kernels() const { return *kernels_; }
   const ir::Backend& backend() const { return *backend_; }
+  Device& device() const { return *device_; }
   WorkerPool& pool() const { return *pool_; }
   const ir::HostFunctions& host_functions() const { return host_functions_; }
   std::optional<std::int64_t> memory_limit() const { return options_.memory_limit; }
   std::int64_t constant_bytes() const { return constant_bytes_; }  // as kernels read them
+  const std::vector<void*>& constant_addresses() const { return constant_addresses_; }
 
   // What a stage, once it has run, gives an address: buffers of its arena segment, and outputs (positions).
   struct StageLayout {
@@ -57,11 +61,14 @@ class Executable {
   ir::Program program_;  // not changed once the constructor has packed its constants
   std::shared_ptr<const ir::Backend> backend_;
   ExecutableOptions options_;
+  std::shared_ptr<Device> device_;
   std::shared_ptr<WorkerPool> pool_;
   ir::HostFunctions host_functions_ = ir::host_functions();
   std::vector<StageLayout> stage_layouts_;
   std::vector<ir::ShapeInterpreter> interpreters_;
   std::unique_ptr<const InputBinding> input_binding_;
+  std::unique_ptr<ConstantStore> constants_;
+  std::vector<void*> constant_addresses_;
   std::int64_t constant_bytes_ = 0;
   std::unique_ptr<KernelStore> kernels_;
 };

@@ -35,19 +35,12 @@ std::string printed(const ir::ShapeProgram& program) {
   return text;
 }
 
-ir::ShapeInterpreter launch_sizes(const ir::Region& region, const ir::CompiledKernel& kernel) {
-  ir::ShapeProgram program;
-  for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
-  program.expressions = {kernel.tasks, kernel.scratch_bytes};
-  return ir::ShapeInterpreter(program);
-}
-
 }  // namespace
 
-KernelStore::KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, const KernelCache* cache, WorkerPool& pool,
-                         Warning warn)
-    : program_(program), backend_(std::move(backend)), cache_(cache), pool_(pool), warn_(std::move(warn)), target_(backend_->target()),
-      generator_(backend_->generator()) {
+KernelStore::KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
+                         WorkerPool& pool, Warning warn)
+    : program_(program), backend_(std::move(backend)), device_(device), cache_(cache), pool_(pool), warn_(std::move(warn)),
+      target_(backend_->target()), generator_(backend_->generator()) {
   auto tables = std::make_shared<KernelTables>();
   std::size_t entries = 0;
   for (const ir::Program::Kernel& kernel : program.kernels) {
@@ -140,16 +133,16 @@ void KernelStore::compile(const Item& item) {
 }
 
 void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin) {
-  auto code = std::make_shared<const CodeMemory>(kernel.code);
   const auto index = static_cast<std::size_t>(item.entry);
   std::shared_ptr<const LoadedKernel> loaded;
   std::shared_ptr<const LoadedShapes> shapes;
   if (item.kernel < 0) {
+    const auto code = std::make_shared<const CodeMemory>(kernel.code);
     shapes = std::make_shared<LoadedShapes>(LoadedShapes{code, code->function<LoadedShapes::Entry>(kernel.entry_offset)});
   } else {
-    const ir::Region& region = program_.kernels[static_cast<std::size_t>(item.kernel)].region;
+    const ir::Program::Kernel& planned = program_.kernels[static_cast<std::size_t>(item.kernel)];
     loaded = std::make_shared<LoadedKernel>(
-        LoadedKernel{code, code->function<ir::KernelEntry>(kernel.entry_offset), launch_sizes(region, kernel), kernel.resources, origin});
+        LoadedKernel{device_.load(planned.region, planned.table.entries[index], kernel), kernel.resources, origin});
   }
   const std::lock_guard lock(mutex_);
   auto tables = std::make_shared<KernelTables>(*tables_);

@@ -19,6 +19,7 @@
 #include "ir/program.h"
 #include "ir/shape_program.h"
 #include "runtime/code_memory.h"
+#include "runtime/device.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/worker_pool.h"
 
@@ -27,9 +28,7 @@ namespace anydim::runtime {
 enum class KernelOrigin : std::uint8_t { Compiled, Cache };
 
 struct LoadedKernel {
-  std::shared_ptr<const CodeMemory> code;
-  ir::KernelEntry entry = nullptr;
-  ir::ShapeInterpreter sizes;  // of a launch: number of tasks, bytes of scratch for one worker
+  std::shared_ptr<const DeviceKernel> device;
   ir::KernelResources resources;
   KernelOrigin origin = KernelOrigin::Compiled;
 };
@@ -57,9 +56,9 @@ struct KernelProgress {
 
 class KernelStore {
  public:
-  // `program`, `pool` and `cache` (null: nothing is kept) outlive the store.
-  KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, const KernelCache* cache, WorkerPool& pool,
-              Warning warn);
+  // `program`, `device`, `pool` and `cache` (null: nothing is kept) outlive the store.
+  KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
+              WorkerPool& pool, Warning warn);
   ~KernelStore();  // waits for the kernel that is being compiled
   KernelStore(const KernelStore&) = delete;
   KernelStore& operator=(const KernelStore&) = delete;
@@ -93,6 +92,7 @@ class KernelStore {
 
   const ir::Program& program_;
   std::shared_ptr<const ir::Backend> backend_;
+  Device& device_;
   const KernelCache* cache_;
   WorkerPool& pool_;
   Warning warn_;

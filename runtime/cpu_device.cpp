@@ -1,0 +1,214 @@
+#include "runtime/cpu_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "ir/error.h"
+#include "ir/host_functions.h"
+#include "ir/shape_program.h"
+#include "runtime/code_memory.h"
+#include "runtime/constant_memory.h"
+#include "runtime/executable.h"
+#include "runtime/kernel_store.h"
+#include "runtime/memory.h"
+
+namespace anydim::runtime {
+
+namespace {
+
+using Place = ir::Program::Buffer::Place;
+
+// Keeps the scratch of two workers off each other's cache lines, prefetched neighbours included.
+constexpr std::int64_t scratch_unit = 256;
+
+std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
+
+struct CpuKernel : DeviceKernel {
+  CpuKernel(const ir::Region& region, const ir::CompiledKernel& kernel)
+      : code(kernel.code), entry(code.function<ir::KernelEntry>(kernel.entry_offset)), sizes(size_program(region, kernel)) {}
+
+  static ir::ShapeProgram size_program(const ir::Region& region, const ir::CompiledKernel& kernel) {
+    ir::ShapeProgram program;
+    for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
+    program.expressions = {kernel.tasks, kernel.scratch_bytes};
+    return program;
+  }
+
+  CodeMemory code;
+  ir::KernelEntry entry;
+  ir::ShapeInterpreter sizes;  // of a launch: number of tasks, bytes of scratch for one worker
+};
+
+class CpuConstants : public ConstantStore {
+ public:
+  void* keep(ir::Tensor& tensor, bool packed) override {
+    if (packed) tensor = memory_.keep(tensor);
+    return const_cast<std::byte*>(tensor.bytes().data());  // kernels read it only
+  }
+
+ private:
+  ConstantMemory memory_;
+};
+
+class CpuSession : public DeviceSession {
+ public:
+  explicit CpuSession(const Executable& executable)
+      : executable_(executable), program_(executable.program()), addresses_(program_.buffers.size()), segments_(program_.stages.size()),
+        output_blocks_(program_.outputs.size()), outputs_(program_.outputs.size()), budget_(executable.memory_limit()) {
+    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+      const ir::Program::Buffer& buffer = program_.buffers[b];
+      if (buffer.place == Place::Constant) addresses_[b] = executable.constant_addresses()[index_of(buffer.index)];
+    }
+  }
+
+  void begin(const std::vector<ir::Tensor>& inputs) override {
+    budget_.reset();
+    timings_.clear();
+    std::ranges::fill(outputs_, nullptr);
+    inputs_ = &inputs;
+    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+      const ir::Program::Buffer& buffer = program_.buffers[b];
+      if (buffer.place == Place::Input) addresses_[b] = const_cast<std::byte*>(inputs[index_of(buffer.index)].bytes().data());
+    }
+  }
+
+  void place(std::size_t index, std::span<const std::int64_t> slots) override {
+    const ir::Program::Stage& stage = program_.stages[index];
+    const Executable::StageLayout& layout = executable_.stage_layouts()[index];
+    if (stage.arena_bytes >= 0) {
+      const std::int64_t bytes = slots[index_of(stage.arena_bytes)];
+      budget_.spend(&CallMemory::arena, bytes);
+      segments_[index].reserve(static_cast<std::size_t>(bytes));
+    }
+    for (const std::int32_t b : layout.buffers) {
+      const ir::Program::Buffer& buffer = program_.buffers[index_of(b)];
+      addresses_[index_of(b)] = segments_[index_of(buffer.segment)].data() + slots[index_of(buffer.offset)];
+    }
+    for (const std::int32_t o : layout.outputs) {
+      const std::int32_t b = program_.outputs[index_of(o)].buffer;
+      const std::int64_t bytes = slots[index_of(program_.buffers[index_of(b)].bytes)];
+      budget_.spend(&CallMemory::outputs, bytes);
+      outputs_[index_of(o)] = output_blocks_.take(static_cast<std::size_t>(bytes));
+      addresses_[index_of(b)] = outputs_[index_of(o)].get();
+    }
+  }
+
+  void launch(const LaunchWork& work) override {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = recording_ ? Clock::now() : Clock::time_point();
+    const std::int64_t tasks = run(work);
+    if (recording_) timings_.push_back({tasks, std::chrono::duration<double>(Clock::now() - begin).count()});
+  }
+
+  std::int64_t fetch(const ir::Program::Fetch& fetch) override {
+    const auto* elements = static_cast<const std::byte*>(addresses_[index_of(fetch.buffer)]);
+    const std::size_t size = ir::size_of(fetch.dtype);
+    // A view of the one element; nothing owns it longer than this line needs.
+    const ir::Tensor element(fetch.dtype, {}, {elements + static_cast<std::size_t>(fetch.element) * size, size}, nullptr);
+    return element.integer_at(0);
+  }
+
+  std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override {
+    std::vector<ir::Tensor> outputs;
+    outputs.reserve(program_.outputs.size());
+    for (const ir::Program::Output& output : program_.outputs) outputs.push_back(output_tensor(output, slots));
+    std::ranges::fill(outputs_, nullptr);  // the caller's from here on
+    return outputs;
+  }
+
+  void record(bool wanted) override { recording_ = wanted; }
+  const std::vector<LaunchTiming>& timings() const override { return timings_; }
+  CallMemory memory() const override { return budget_.used(); }
+
+ private:
+  std::byte* scratch_for(std::int64_t bytes_each, std::size_t& stride) {
+    const auto workers = static_cast<std::int64_t>(executable_.pool().threads());
+    const std::int64_t rounded = (bytes_each + scratch_unit - 1) / scratch_unit * scratch_unit;
+    stride = static_cast<std::size_t>(rounded);
+    if (const std::int64_t before = budget_.used().scratch; rounded * workers > before) {
+      budget_.spend(&CallMemory::scratch, rounded * workers - before);
+    }
+    return scratch_.reserve(static_cast<std::size_t>(rounded * workers));
+  }
+
+  std::int64_t run(const LaunchWork& work) {
+    const auto& kernel = static_cast<const CpuKernel&>(*(*work.kernel)->device);
+    std::int64_t sizes[2] = {0, 0};
+    if (kernel.sizes.run(work.extents, sizes) >= 0) {
+      throw Error(ErrorKind::Inputs, fmt::format("the work of {} is too large to count for these inputs", work.launch->source));
+    }
+    const std::int64_t tasks = sizes[0];
+    if (tasks <= 0) return 0;
+    arguments_.resize(work.launch->buffers.size());
+    for (std::size_t i = 0; i < arguments_.size(); ++i) arguments_[i] = addresses_[index_of(work.launch->buffers[i])];
+    std::size_t stride = 0;
+    std::byte* scratch = sizes[1] > 0 ? scratch_for(sizes[1], stride) : nullptr;
+    ir::KernelError error;
+    const ir::KernelCall call{arguments_.data(), work.extents.data(), &error, &executable_.host_functions()};
+    executable_.pool().run(tasks, [&, entry = kernel.entry](std::int64_t first, std::int64_t last, int participant) {
+      call_generated(entry, &call, first, last, scratch + static_cast<std::size_t>(participant) * stride);
+    });
+    if (error.check >= 0) report_check(program_, *work.launch, work.extents, error);
+    return tasks;
+  }
+
+  ir::Tensor output_tensor(const ir::Program::Output& output, std::span<const std::int64_t> slots) const {
+    const ir::Program::Buffer& buffer = program_.buffers[index_of(output.buffer)];
+    const std::vector<std::int64_t> dims = output_dims(output, slots);
+    const auto bytes = static_cast<std::size_t>(ir::byte_count(output.dtype, dims));
+    const auto shared = [&](const std::byte* data, std::shared_ptr<const void> owner) {
+      return ir::Tensor(output.dtype, dims, {data, bytes}, std::move(owner));
+    };
+    switch (buffer.place) {
+      case Place::Output: {
+        const std::shared_ptr<std::byte>& block = outputs_[index_of(buffer.index)];
+        return shared(block.get(), block);
+      }
+      case Place::Constant: {
+        const ir::Tensor& constant = program_.constants[index_of(buffer.index)].tensor;
+        return shared(constant.bytes().data(), constant.owner());
+      }
+      case Place::Input: {
+        const ir::Tensor& input = (*inputs_)[index_of(buffer.index)];
+        return shared(input.bytes().data(), input.owner());
+      }
+      case Place::Arena: break;
+    }
+    ir::Tensor copy(output.dtype, dims);
+    const std::span<std::byte> target = copy.mutable_bytes();
+    std::copy_n(static_cast<const std::byte*>(addresses_[index_of(output.buffer)]), target.size(), target.begin());
+    return copy;
+  }
+
+  const Executable& executable_;
+  const ir::Program& program_;
+  std::vector<void*> addresses_;                     // of Program::buffers
+  std::vector<void*> arguments_;                     // of the launch at work
+  const std::vector<ir::Tensor>* inputs_ = nullptr;  // of the call at work
+  std::vector<GrowingMemory> segments_;              // of the arena, by stage
+  GrowingMemory scratch_;
+  BlockPool output_blocks_;
+  std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here
+  MemoryBudget budget_;
+  bool recording_ = false;
+  std::vector<LaunchTiming> timings_;
+};
+
+class CpuDevice : public Device {
+ public:
+  std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry&,
+                                           const ir::CompiledKernel& kernel) override {
+    return std::make_shared<const CpuKernel>(region, kernel);
+  }
+  std::unique_ptr<ConstantStore> constants() override { return std::make_unique<CpuConstants>(); }
+  std::unique_ptr<DeviceSession> open_session(const Executable& executable) override { return std::make_unique<CpuSession>(executable); }
+};
+
+}  // namespace
+
+std::shared_ptr<Device> make_cpu_device() { return std::make_shared<CpuDevice>(); }
+
+}  // namespace anydim::runtime

@@ -1,0 +1,47 @@
+#include "runtime/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace anydim::runtime {
+
+void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
+  if (bytes < 0) throw Error(ErrorKind::Inputs, fmt::format("a buffer's size comes out as {} bytes for these inputs", bytes));
+  used_.*part += bytes;
+  const std::int64_t total = used_.arena + used_.scratch + used_.outputs;
+  if (limit_ && total > *limit_) {
+    throw Error(ErrorKind::Resource,
+                fmt::format("this call needs at least {} bytes for activations, scratch and outputs, over the memory limit of {} "
+                            "bytes; give smaller inputs or raise --memory-limit",
+                            total, *limit_));
+  }
+}
+
+void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
+                  const ir::KernelError& error) {
+  const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
+  const auto check = static_cast<std::size_t>(error.check);
+  internal_check(check < kernel.checks.size() && check < kernel.check_extents.size(), "a kernel reports one of its checks");
+  const std::vector<std::string>& symbols = kernel.region.body.symbols.names();
+  const std::int64_t extent = kernel.check_extents[check].evaluate([&](const ir::DimLeaf& leaf) {
+    const auto found = std::ranges::find(symbols, leaf.symbol);
+    internal_check(found != symbols.end(), "a check's extent is over its region's symbols");
+    return extents[static_cast<std::size_t>(found - symbols.begin())];
+  });
+  const std::string& what = kernel.checks[check];
+  // Extent -1 marks a divisor of integers.
+  if (extent < 0) throw Error(ErrorKind::Inputs, fmt::format("{}: the divisor is 0", what));
+  throw Error(ErrorKind::Inputs, fmt::format("{}: expected from {} to {}, got {}", what, -extent, extent - 1, error.value));
+}
+
+std::vector<std::int64_t> output_dims(const ir::Program::Output& output, std::span<const std::int64_t> slots) {
+  std::vector<std::int64_t> dims;
+  dims.reserve(output.dims.size());
+  for (const ir::Program::Slot slot : output.dims) dims.push_back(slots[static_cast<std::size_t>(slot)]);
+  return dims;
+}
+
+}  // namespace anydim::runtime

@@ -1,0 +1,108 @@
+// What a kind of device gives the virtual machine: a home for constants and kernels, and a session for each context that places buffers, launches
+// kernels and hands results over. The CPU's is runtime/cpu_device.h, CUDA's runtime/cuda_device.h; nothing else in runtime tells them apart.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/program.h"
+#include "ir/tensor.h"
+
+namespace anydim::runtime {
+
+class Executable;
+struct LoadedKernel;  // runtime/kernel_store.h
+
+// A compiled kernel, brought to where it can be launched; only its device looks inside.
+class DeviceKernel {
+ public:
+  virtual ~DeviceKernel() = default;
+};
+
+// Constants of one executable as its kernels read them; freed with the store.
+class ConstantStore {
+ public:
+  virtual ~ConstantStore() = default;
+  // Address for kernels of a constant; `packed`: its bytes were made for the device, else they are what the model brought. `tensor` becomes what
+  // stays on the host: bytes that kernels read there, or a tensor without elements. Any thread. Throws Error{Resource}.
+  virtual void* keep(ir::Tensor& tensor, bool packed) = 0;
+};
+
+// Memory of the last call, in bytes.
+struct CallMemory {
+  std::int64_t arena = 0;
+  std::int64_t scratch = 0;
+  std::int64_t outputs = 0;
+};
+
+// What a launch came to; kept only while recording.
+struct LaunchTiming {
+  std::int64_t tasks = 0;  // thread blocks on CUDA; 0: nothing to do, not launched
+  double seconds = 0;
+};
+
+// One launch of a call. `extents` is read before launch() returns.
+struct LaunchWork {
+  const ir::Program::Launch* launch = nullptr;
+  const std::shared_ptr<const LoadedKernel>* kernel = nullptr;
+  std::int32_t entry = 0;  // of the dispatch table, whose kernel runs
+  std::span<const std::int64_t> extents;
+};
+
+// One context's side of the device; used by one thread at a time. A call is begin(), then place(), launch() and fetch() in the program's order, then
+// finish(). After an exception from any of them the next begin() starts anew. `slots` of one call are one table that lives until finish() returns.
+class DeviceSession {
+ public:
+  virtual ~DeviceSession() = default;
+  virtual void begin(const std::vector<ir::Tensor>& inputs) = 0;
+  // A stage has run and its checks hold: buffers and outputs that became known get memory. Throws Error{Resource}.
+  virtual void place(std::size_t stage, std::span<const std::int64_t> slots) = 0;
+  // May be carried out as late as the next fetch() or finish(), which then also throw what a device check found (Error{Inputs}).
+  virtual void launch(const LaunchWork& work) = 0;
+  virtual std::int64_t fetch(const ir::Program::Fetch& fetch) = 0;
+  virtual std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) = 0;
+
+  virtual void record(bool wanted) = 0;
+  virtual const std::vector<LaunchTiming>& timings() const = 0;  // of the last call's launches in order, where recorded
+  virtual CallMemory memory() const = 0;
+};
+
+// Shared by executables and threads.
+class Device {
+ public:
+  virtual ~Device() = default;
+  // Throws Error{Resource} for a kernel that this device cannot run. Any thread. `entry` is the one of the table that the kernel was made for.
+  virtual std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                                                   const ir::CompiledKernel& kernel) = 0;
+  virtual std::unique_ptr<ConstantStore> constants() = 0;
+  virtual std::unique_ptr<DeviceSession> open_session(const Executable& executable) = 0;
+};
+
+// ---- For the devices ----
+
+// Counts memory of a call against its limit before it is taken.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::optional<std::int64_t> limit) : limit_(limit) {}
+  void reset() { used_ = {}; }
+  // Throws Error{Inputs} for a negative size and Error{Resource} over the limit.
+  void spend(std::int64_t CallMemory::* part, std::int64_t bytes);
+  const CallMemory& used() const { return used_; }
+
+ private:
+  std::optional<std::int64_t> limit_;
+  CallMemory used_;
+};
+
+// Throws Error{Inputs} with the check's message, completed with the value and the range.
+[[noreturn]] void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
+                               const ir::KernelError& error);
+
+std::vector<std::int64_t> output_dims(const ir::Program::Output& output, std::span<const std::int64_t> slots);
+
+}  // namespace anydim::runtime
