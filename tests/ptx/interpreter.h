@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/ptx/units/tensor_map.h"  // encode_tensor_map: what tests pass for a tensor map
+
 namespace anydim::ptx {
 
 using DeviceAddress = std::uint64_t;
@@ -112,20 +114,5 @@ class Machine {
  private:
   std::unique_ptr<MachineState> state_;
 };
-
-// A tensor map for cp.async.bulk.tensor in the interpreter's own 128-byte form, in place of what cuTensorMapEncodeTiled writes.
-// Throws Error{Internal} naming the limit where the real encoder would refuse.
-struct TensorMapText {
-  DeviceAddress base = 0;
-  std::int32_t element_bytes = 0;
-  std::vector<std::uint64_t> dims;             // elements, innermost first
-  std::vector<std::uint64_t> strides;          // bytes, of dims 1..
-  std::vector<std::uint32_t> box;              // elements
-  std::vector<std::uint32_t> element_strides;  // empty: all 1
-  std::int32_t swizzle_bytes = 0;              // 0, 32, 64, 128
-  bool fill_nan = false;                       // out-of-bounds elements of loads: NaN instead of 0
-};
-std::array<std::byte, 128> encode_tensor_map(const TensorMapText& text);
-TensorMapText decode_tensor_map(std::span<const std::byte, 128> bytes);  // throws Error{Inputs} without the magic
 
 }  // namespace anydim::ptx
