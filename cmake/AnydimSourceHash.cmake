@@ -1,6 +1,6 @@
 # anydim_source_hash(NAME FOLDERS folders...)
 #   Gives library NAME, of the calling folder, a generated header "FOLDER/source_hash.h": anydim::source_hash, the SHA-256 of all
-#   C++ sources of the FOLDERS (relative to the repository root). It is part of the key of every cached kernel, so that a
+#   C++ and CUDA sources of the FOLDERS (relative to the repository root). It is part of the key of every cached kernel, so that a
 #   changed generator never meets old code. Does nothing while the library holds no source file.
 function(anydim_source_hash name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FOLDERS")
@@ -10,7 +10,8 @@ function(anydim_source_hash name)
   endif()
   set(patterns)
   foreach(folder ${arg_FOLDERS})
-    list(APPEND patterns "${CMAKE_SOURCE_DIR}/${folder}/*.h" "${CMAKE_SOURCE_DIR}/${folder}/*.cpp" "${CMAKE_SOURCE_DIR}/${folder}/*.def")
+    list(APPEND patterns "${CMAKE_SOURCE_DIR}/${folder}/*.h" "${CMAKE_SOURCE_DIR}/${folder}/*.cpp" "${CMAKE_SOURCE_DIR}/${folder}/*.def"
+                "${CMAKE_SOURCE_DIR}/${folder}/*.cuh")
   endforeach()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${CMAKE_SOURCE_DIR}" OUTPUT_VARIABLE folder)

@@ -1,0 +1,222 @@
+#include "codegen_cuda/kernel_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "codegen_cuda/device_text.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+// A product of atoms with a coefficient, where the dim is one.
+struct Product {
+  std::int64_t coefficient = 1;
+  std::vector<Dim> factors;
+};
+
+std::optional<Product> as_product(const Dim& dim) {
+  if (dim.kind() == Dim::Kind::Sum) {
+    if (dim.terms().size() != 1 || dim.constant_part() != 0) return std::nullopt;
+    return Product{dim.terms()[0].coefficient, dim.terms()[0].factors};
+  }
+  if (const auto constant = dim.constant()) return Product{*constant, {}};
+  return Product{1, {dim}};
+}
+
+// The factors of `whole` less those of `part`; nullopt where some of them are missing.
+std::optional<std::vector<Dim>> without(std::vector<Dim> whole, const std::vector<Dim>& part) {
+  for (const Dim& factor : part) {
+    const auto found = std::find(whole.begin(), whole.end(), factor);
+    if (found == whole.end()) return std::nullopt;
+    whole.erase(found);
+  }
+  return whole;
+}
+
+// a * b, saturated; both at least 0.
+std::int64_t saturated(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max() : result;
+}
+
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+}  // namespace
+
+void CodeScope::line(std::string_view text) {
+  const std::string indentation(static_cast<std::size_t>(depth_) * 2, ' ');
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view one = text.substr(0, end);
+    const bool directive = one.starts_with('#');
+    if (!one.empty()) text_ += (directive ? "" : indentation) + std::string(one);
+    text_ += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+const IndexVariable* CodeScope::find(const std::string& symbol, CodeScope** home) {
+  for (CodeScope* scope = this; scope != nullptr; scope = scope->parent_) {
+    if (const auto found = scope->symbols_.find(symbol); found != scope->symbols_.end()) {
+      if (home != nullptr) *home = scope;
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+KernelWriter::KernelWriter(const PlanInputs& inputs, const ir::Bucket& bucket, std::string about)
+    : inputs_(inputs), bucket_(bucket), about_(std::move(about)), symbols_(inputs.form.symbols) {
+  const ir::Function& body = inputs.region.body;
+  parameters_ = body.body.parameters.size();
+  for (const ir::ValueId value : body.body.parameters) buffer_types_.push_back(body.tensor_type(value));
+  for (const ir::ValueId value : body.body.results) buffer_types_.push_back(body.tensor_type(value));
+  for (const char* taken :
+       {"extents", "error", "workspace", "int", "long", "float", "double", "bool", "short", "char", "unsigned", "if", "for"}) {
+    names_.insert(taken);
+  }
+  for (std::size_t i = 0; i < buffers(); ++i) names_.insert(buffer(i));
+  for (std::size_t i = 0; i < bucket.intervals.size() && i < inputs.region.keys.size(); ++i) {
+    if (inputs.region.keys[i].kind() != Dim::Kind::Symbol) continue;
+    const ir::BucketInterval& interval = bucket.intervals[i];
+    const std::string& name = inputs.region.keys[i].leaf().symbol;
+    symbols_.narrow(name, {interval.low, interval.high}, "bucket");
+    if (const ir::SymbolInfo* known = symbols_.find(name); known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
+      ir::SymbolInfo info = *known;
+      info.multiple = interval.multiple;
+      symbols_.declare(name, info);
+    }
+  }
+}
+
+ir::Interval KernelWriter::interval_of(const Dim& dim) const {
+  ir::Interval interval = ir::bounds(dim, symbols_);
+  const auto product = as_product(dim);
+  if (!product || product->coefficient <= 0) return interval;
+  for (std::size_t i = 0; i < bucket_.intervals.size() && i < inputs_.region.keys.size(); ++i) {
+    const auto key = as_product(inputs_.region.keys[i]);
+    if (!key || key->factors.empty() || product->coefficient % key->coefficient != 0) continue;
+    const auto rest = without(product->factors, key->factors);
+    if (!rest) continue;
+    std::int64_t low = product->coefficient / key->coefficient, high = low;
+    for (const Dim& factor : *rest) {
+      const ir::Interval of_factor = ir::bounds(factor, symbols_);
+      low = saturated(low, std::max<std::int64_t>(of_factor.low, 0));
+      high = saturated(high, std::max<std::int64_t>(of_factor.high, 0));
+      if (of_factor.low < 0) return interval;
+    }
+    interval.low = std::max(interval.low, saturated(low, bucket_.intervals[i].low));
+    interval.high = std::min(interval.high, saturated(high, bucket_.intervals[i].high));
+  }
+  return interval;
+}
+
+bool KernelWriter::fits_int(const Dim& dim) const {
+  const ir::Interval interval = interval_of(dim);
+  return interval.low >= std::numeric_limits<std::int32_t>::min() && interval.high <= std::numeric_limits<std::int32_t>::max();
+}
+
+std::string KernelWriter::buffer(std::size_t position) const {
+  return position < parameters_ ? fmt::format("in{}", position) : fmt::format("out{}", position - parameters_);
+}
+
+std::string KernelWriter::fresh(std::string_view stem) {
+  std::string base;
+  for (const char c : stem) base += is_name(c) ? c : '_';
+  while (base.starts_with('_')) base.erase(0, 1);
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) != 0) base = "i" + base;
+  // A stem that ends in a digit stays apart from the number that follows it.
+  std::string name = base;
+  const std::string joint = std::isdigit(static_cast<unsigned char>(base.back())) != 0 ? "_" : "";
+  for (int number = 1; !names_.insert(name).second; ++number) name = base + joint + std::to_string(number);
+  return name;
+}
+
+void KernelWriter::use(std::string_view piece) { pieces_.emplace(piece); }
+
+CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
+  internal_check(entry_ == nullptr, "one entry is written at a time");
+  entry_ = std::make_unique<CodeScope>();
+  const std::string bounds = options.blocks > 0 ? fmt::format("{}, {}", options.threads, options.blocks) : std::to_string(options.threads);
+  std::string parameters;
+  for (std::size_t i = 0; i < buffers(); ++i) {
+    parameters += fmt::format("{}{}* {}, ", i < parameters_ ? "const " : "", storage_type(buffer_types_[i].dtype), buffer(i));
+  }
+  parameters += "const long long* extents, KernelError* error, void* workspace";
+  if (options.tensor_maps > 0) use("tensor_map");
+  for (int i = 0; i < options.tensor_maps; ++i) parameters += fmt::format(", const __grid_constant__ TensorMap tensor_map{}", i);
+  entry_header_ = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", bounds, options.name, parameters);
+  const std::vector<std::string>& names = inputs_.region.body.symbols.names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool wide = !fits_int(Dim::symbol(names[i]));
+    const std::string name = fresh(names[i]);
+    entry_->line(fmt::format("const {} {} = {}extents[{}];", wide ? "long long" : "int", name, wide ? "" : "(int)", i));
+    entry_->define(names[i], {name, wide});
+  }
+  if (options.dependent && target().has_dependent_launch()) {
+    entry_->line("// The next launch may start now; what earlier ones wrote may be touched after the wait.");
+    entry_->line("asm volatile(\"griddepcontrol.launch_dependents;\");");
+    entry_->line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");");
+  }
+  return *entry_;
+}
+
+void KernelWriter::end_entry() {
+  internal_check(entry_ != nullptr, "an entry that ends was begun");
+  entries_ += "\n" + entry_header_ + entry_->text() + "}\n";
+  entry_.reset();
+}
+
+void KernelWriter::block(CodeScope& scope, std::string_view header, const std::function<void(CodeScope&)>& body) {
+  CodeScope inner(&scope);
+  body(inner);
+  scope.line(std::string(header) + " {");
+  scope.append(inner.text());
+  scope.line("}");
+}
+
+std::string KernelWriter::finish() {
+  internal_check(entry_ == nullptr, "every entry was ended");
+  std::string source = about_;
+  for (const DevicePiece& piece : device_pieces) {
+    if (piece.name == "prelude" || pieces_.contains(piece.name)) source += "\n" + std::string(piece.text);
+  }
+  for (const std::string& name : pieces_) {
+    internal_check(
+        std::any_of(std::begin(device_pieces), std::end(device_pieces), [&](const DevicePiece& piece) { return piece.name == name; }),
+        "there is a device piece " + name);
+  }
+  return source + declarations_ + entries_;
+}
+
+std::string storage_type(ir::DType dtype) {
+  switch (dtype) {
+    case ir::DType::F64: return "double";
+    case ir::DType::F32: return "float";
+    case ir::DType::F16: return "f16";
+    case ir::DType::BF16: return "bf16";
+    case ir::DType::I64: return "long long";
+    case ir::DType::I32: return "int";
+    case ir::DType::I16: return "short";
+    case ir::DType::I8: return "signed char";
+    case ir::DType::U64: return "unsigned long long";
+    case ir::DType::U32: return "unsigned";
+    case ir::DType::U16: return "unsigned short";
+    case ir::DType::U8: return "unsigned char";
+    case ir::DType::Bool: return "boolean";
+  }
+  internal_error("an element type is one of the table");
+}
+
+std::string value_type(ir::DType dtype) {
+  if (dtype == ir::DType::F16 || dtype == ir::DType::BF16) return "float";
+  return dtype == ir::DType::Bool ? "bool" : storage_type(dtype);
+}
+
+}  // namespace anydim::codegen_cuda

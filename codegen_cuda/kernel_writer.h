@@ -1,0 +1,117 @@
+// One CUDA C++ program under construction: its entries, its scopes, its buffers and what is known of its sizes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "codegen_cuda/skeleton.h"
+#include "ir/symbols.h"
+
+namespace anydim::codegen_cuda {
+
+// A variable that holds an integer: `long long` where wide, else `int`.
+struct IndexVariable {
+  std::string name;
+  bool wide = false;
+};
+
+// A block of statements. Text of an inner block is added to the outer one when the inner one ends, so that statements added to an outer
+// scope in between are hoisted out of the inner one. Scopes nest like the C++ objects do.
+class CodeScope {
+ public:
+  explicit CodeScope(CodeScope* parent = nullptr) : parent_(parent), depth_(parent ? parent->depth_ + 1 : 1) {}
+  CodeScope(const CodeScope&) = delete;
+  CodeScope& operator=(const CodeScope&) = delete;
+
+  CodeScope* parent() const { return parent_; }
+  int depth() const { return depth_; }
+  // Adds lines at this scope's indentation; `text` may hold several, indented relative to each other.
+  void line(std::string_view text);
+  const std::string& text() const { return text_; }
+  void append(std::string_view indented) { text_ += indented; }
+
+  // What a dim's symbol is called here and in inner scopes.
+  void define(const std::string& symbol, IndexVariable variable) { symbols_[symbol] = std::move(variable); }
+  const IndexVariable* find(const std::string& symbol, CodeScope** home = nullptr);
+
+  // Values already computed in this very scope.
+  std::map<ir::Dim, IndexVariable> dims;
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::string> steps;  // program's number, step
+
+ private:
+  CodeScope* parent_;
+  int depth_;
+  std::string text_;
+  std::map<std::string, IndexVariable> symbols_;
+};
+
+struct EntryOptions {
+  std::string name;
+  int threads = 256;
+  int blocks = 0;          // intended blocks a multiprocessor (second launch bound); 0: unsaid
+  int tensor_maps = 0;     // parameters tensor_map0, tensor_map1, ...
+  bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may be launched before its predecessor ends
+};
+
+class KernelWriter {
+ public:
+  // Symbols are the form's, narrowed to the bucket. `about`: comment lines at the top of the program.
+  KernelWriter(const PlanInputs& inputs, const ir::Bucket& bucket, std::string about);
+
+  const PlanInputs& inputs() const { return inputs_; }
+  const CudaTarget& target() const { return inputs_.target; }
+  ir::SymbolTable& symbols() { return symbols_; }
+  // Values that `dim` takes within the bucket: ir::bounds, and the intervals of bucket keys and their multiples.
+  ir::Interval interval_of(const ir::Dim& dim) const;
+  bool fits_int(const ir::Dim& dim) const;
+
+  // Buffers: region parameters, then results. In memory an element has storage_type of its dtype; pointers are named in0, ..., out0, ...
+  std::size_t parameters() const { return parameters_; }
+  std::size_t buffers() const { return buffer_types_.size(); }
+  const ir::TensorType& buffer_type(std::size_t position) const { return buffer_types_.at(position); }
+  const ir::TensorType& output_type(std::size_t position) const { return buffer_types_.at(parameters_ + position); }
+  std::string buffer(std::size_t position) const;
+  std::string output(std::size_t position) const { return buffer(parameters_ + position); }
+
+  // An unused name that starts with `stem` (any characters that no name holds become _).
+  std::string fresh(std::string_view stem);
+  std::uint64_t fresh_number() { return ++numbers_; }
+
+  // Includes device/NAME.cuh (the prelude always is; order is device_text.h's).
+  void use(std::string_view piece);
+  // Adds text before the entries: constants, types, device functions.
+  void declare(std::string_view text) { declarations_ += text; }
+
+  // Begins extern "C" __global__ with the parameters that ir/backend.h lists, named as above plus `extents`, `error`, `workspace`. The
+  // region's symbols are read and defined. One entry at a time.
+  CodeScope& begin_entry(const EntryOptions& options);
+  void end_entry();
+  // `header {`, the body, `}`.
+  void block(CodeScope& scope, std::string_view header, const std::function<void(CodeScope&)>& body);
+
+  std::string finish();
+
+ private:
+  PlanInputs inputs_;
+  ir::Bucket bucket_;
+  std::string about_, declarations_, entries_;
+  ir::SymbolTable symbols_;
+  std::size_t parameters_ = 0;
+  std::vector<ir::TensorType> buffer_types_;
+  std::set<std::string, std::less<>> names_, pieces_;
+  std::unique_ptr<CodeScope> entry_;
+  std::string entry_header_;
+  std::uint64_t numbers_ = 0;
+};
+
+std::string storage_type(ir::DType dtype);  // "float", "f16", "bf16", "boolean", ...: one element in memory
+std::string value_type(ir::DType dtype);    // in a register: f16 and bf16 are float, boolean is bool
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,60 @@
+// The interface that every way to compute a loop form implements: map, rows, matmul_*, attention_*.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen_cuda/target.h"
+#include "ir/backend.h"
+#include "ir/loop_form.h"
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cuda {
+
+// What is asked about: the form of one region on one device. Keys are values of Region::keys, in order.
+struct PlanInputs {
+  const CudaTarget& target;
+  const ir::Region& region;
+  const ir::LoopForm& form;
+};
+
+struct EmittedKernel {
+  std::string source;  // CUDA C++, whole (KernelWriter::finish)
+  std::vector<ir::DeviceLaunch> launches;
+  ir::Dim workspace_bytes{};  // over the region's symbols
+};
+
+// One skeleton and way to compute it. Stateless: safe to share between threads.
+class Skeleton {
+ public:
+  virtual ~Skeleton() = default;
+  // Name of its schedules: "map", "rows", "matmul_mma", ...
+  virtual std::string_view name() const = 0;
+  // Whether it computes this form on this device at all (skeleton, element types, access patterns, instructions).
+  virtual bool accepts(const PlanInputs& inputs) const = 0;
+  // The rest is only asked where accepts() holds.
+
+  // Schedules worth considering for a bucket, all legal, the first a safe general choice; may be empty where none suits the bucket.
+  virtual std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const = 0;
+  // Seconds of one launch, by waves, bandwidth and occupancy; without running anything.
+  virtual double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const = 0;
+  // As ir::Backend::key_edges.
+  virtual std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const = 0;
+  // Why the schedule does not fit the device (shared memory, registers, threads); nothing where it does.
+  virtual std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const = 0;
+  // `checked`: the twin whose waits are bounded and report where they stand (device/checked_wait.cuh).
+  virtual EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const = 0;
+};
+
+std::unique_ptr<Skeleton> make_map_skeleton();
+std::unique_ptr<Skeleton> make_rows_skeleton();
+
+// Every skeleton there is, preferred ones first: the one table that a new skeleton is added to (skeletons.cpp).
+std::vector<std::unique_ptr<Skeleton>> all_skeletons();
+
+}  // namespace anydim::codegen_cuda
