@@ -1,0 +1,172 @@
+// Pieces of a matmul on mma.sync: asynchronous copies into swizzled tiles, fragments, and the way from fragments to rows.
+
+// Where 16-byte chunk `chunk` of row `row` lies in a tile whose rows have `row_chunks` chunks. Chunks trade places within a row so that
+// the eight rows that ldmatrix reads at once lie in different banks.
+template <int row_chunks>
+__device__ __forceinline__ unsigned swizzled(int row, int chunk) {
+  constexpr int span = row_chunks < 8 ? row_chunks : 8;  // chunks that trade places
+  constexpr int repeat = 8 / span;                       // rows that share 128 bytes
+  return static_cast<unsigned>(row * row_chunks + (chunk ^ ((row / repeat) & (span - 1)))) * 16u;
+}
+
+// 16 bytes from global to shared memory; bytes from `valid_bytes` on are zero and not read.
+__device__ __forceinline__ void copy_async(unsigned to, const void* from, int valid_bytes) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(valid_bytes)
+               : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until at most `pending` of this thread's groups are under way.
+template <int pending>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// Two values as 16-bit floats, the first in the lower half.
+template <bool brain>
+__device__ __forceinline__ unsigned pack(float first, float second) {
+  unsigned word;
+  if constexpr (brain) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+  else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+  return word;
+}
+__device__ __forceinline__ void store_shared(unsigned to, const unsigned (&words)[4]) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
+}
+
+// Four 8 x 8 matrices of 16-bit elements; lane 8 i + r gives the address of row r of matrix i.
+template <bool transposed>
+__device__ __forceinline__ void load_matrices(unsigned (&words)[4], unsigned address) {
+  if constexpr (transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address)
+                 : "memory");
+  }
+}
+
+// The left operand's 16 x 16 fragment at (row, depth) of a tile that holds `row_chunks` chunks a row: of depth, or of rows where `transposed`.
+template <int row_chunks, bool transposed>
+__device__ __forceinline__ void load_left(unsigned (&words)[4], unsigned tile, int row, int depth) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (transposed) load_matrices<true>(words, tile + swizzled<row_chunks>(depth + lane % 8 + lane / 16 * 8, row / 8 + lane / 8 % 2));
+  else load_matrices<false>(words, tile + swizzled<row_chunks>(row + lane % 16, depth / 8 + lane / 16));
+}
+
+// The right operand's two 16 x 8 fragments at (depth, column) and (depth, column + 8): words 0, 1 and 2, 3. The tile holds columns as its rows,
+// or depths where `transposed`.
+template <int row_chunks, bool transposed>
+__device__ __forceinline__ void load_right(unsigned (&words)[4], unsigned tile, int depth, int column) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (transposed) load_matrices<true>(words, tile + swizzled<row_chunks>(depth + lane % 16, column / 8 + lane / 16));
+  else load_matrices<false>(words, tile + swizzled<row_chunks>(column + lane % 8 + lane / 16 * 8, depth / 8 + lane / 8 % 2));
+}
+
+// sum[16 x 8] += left[16 x 16] right[16 x 8]. Lane l holds rows l / 4 (words 0, 1) and l / 4 + 8 (words 2, 3), columns 2 (l % 4) and the next.
+template <bool brain>
+__device__ __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4], unsigned right_0, unsigned right_1) {
+  if constexpr (brain) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
+  } else {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
+  }
+}
+
+// Rows of an operand's tile that lie contiguous in memory: row r is tile_chunks pieces of 16 bytes from source + r * stride (16-bit elements). Rows from
+// `rows_left` on and elements of a row from `elements_left` on are zero.
+template <int tile_rows, int tile_chunks, int threads, bool whole_chunks, typename Element>
+__device__ __forceinline__ void copy_tile(unsigned tile, const Element* source, long long stride, long long rows_left,
+                                          long long elements_left) {
+#pragma unroll
+  for (int i = 0; i < (tile_rows * tile_chunks + threads - 1) / threads; ++i) {
+    const int place = static_cast<int>(threadIdx.x) + i * threads;
+    const int row = place / tile_chunks, chunk = place % tile_chunks;
+    if (tile_rows * tile_chunks % threads != 0 && place >= tile_rows * tile_chunks) break;
+    int bytes = 16;
+    if (!whole_chunks) {
+      const long long elements = elements_left - chunk * 8;
+      bytes = elements >= 8 ? 16 : elements > 0 ? static_cast<int>(elements) * 2 : 0;
+    } else if (chunk * 8 >= elements_left) {
+      bytes = 0;
+    }
+    if (row >= rows_left) bytes = 0;
+    copy_async(tile + swizzled<tile_chunks>(row, chunk), bytes == 0 ? source : source + row * stride + chunk * 8, bytes);
+  }
+}
+
+// All tiles of depth of one block's tile, with `Tile::stages` of them in shared memory: sums += left right. fetch(tile, memory) starts the copies of one
+// tile to its place and reads what has to be computed; store(memory), called after a tile has been multiplied, writes what was computed.
+template <class Tile, class Fetch, class Store>
+__device__ __forceinline__ void multiply_tiles(float (&sums)[Tile::warp_rows / 16][Tile::warp_columns / 8][4], unsigned memory, int tiles,
+                                               const Fetch& fetch, const Store& store) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_row = warp / Tile::warps_across * Tile::warp_rows, warp_column = warp % Tile::warps_across * Tile::warp_columns;
+  const auto stage = [&](int tile) { return memory + static_cast<unsigned>(tile % Tile::stages) * Tile::stage_bytes; };
+#pragma unroll
+  for (int tile = 0; tile < Tile::stages - 1; ++tile) {
+    if (tile < tiles) {
+      fetch(tile, stage(tile));
+      store(stage(tile));
+    }
+    commit_copies();
+  }
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+    wait_copies<Tile::stages - 2>();
+    __syncthreads();  // this tile is there for every warp, and every warp has done with the one before
+    const int next = tile + Tile::stages - 1;
+    if (next < tiles) fetch(next, stage(next));
+    commit_copies();
+    const unsigned left_tile = stage(tile), right_tile = left_tile + Tile::left_bytes;
+#pragma unroll
+    for (int depth = 0; depth < Tile::depth; depth += 16) {
+      unsigned left[Tile::warp_rows / 16][4];
+#pragma unroll
+      for (int i = 0; i < Tile::warp_rows / 16; ++i) {
+        load_left<Tile::left_chunks, Tile::left_by_rows>(left[i], left_tile, warp_row + i * 16, depth);
+      }
+#pragma unroll
+      for (int j = 0; j < Tile::warp_columns / 8; j += 2) {
+        unsigned right[4];
+        load_right<Tile::right_chunks, Tile::right_by_rows>(right, right_tile, depth, warp_column + j * 8);
+#pragma unroll
+        for (int i = 0; i < Tile::warp_rows / 16; ++i) {
+          multiply<Tile::brain>(sums[i][j], left[i], right[0], right[1]);
+          multiply<Tile::brain>(sums[i][j + 1], left[i], right[2], right[3]);
+        }
+      }
+    }
+    if (next < tiles) store(stage(next));
+  }
+  wait_copies<0>();
+}
+
+// Piece `piece` of a warp's sums, 16 rows x `columns`, to rows in shared memory `columns` + 8 apart (which no two lanes' banks disagree about). Pieces
+// are numbered along columns first.
+template <int columns, int rows_of_16, int fragments>
+__device__ __forceinline__ void store_piece(float* to, const float (&sums)[rows_of_16][fragments][4], int piece) {
+  constexpr int across = fragments * 8 / columns, pitch = columns + 8;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float* place = to + lane / 4 * pitch + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < rows_of_16; ++i) {
+#pragma unroll
+    for (int part = 0; part < across; ++part) {
+      if (piece != i * across + part) continue;
+#pragma unroll
+      for (int j = 0; j < columns / 8; ++j) {
+        const float(&sum)[4] = sums[i][part * (columns / 8) + j];
+        *reinterpret_cast<float2*>(place + j * 8) = float2{sum[0], sum[1]};
+        *reinterpret_cast<float2*>(place + 8 * pitch + j * 8) = float2{sum[2], sum[3]};
+      }
+    }
+  }
+}

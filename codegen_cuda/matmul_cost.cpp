@@ -1,0 +1,190 @@
+#include "codegen_cuda/matmul_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cuda/matmul_skeletons.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+// Seconds and cycles that hold for every part, to be replaced by measured ones.
+constexpr double launch_seconds = 2.0e-6;   // a node of a graph and the gap before it
+constexpr double first_bytes_cycles = 900;  // from a block's start until its first tile has arrived
+constexpr double l2_bytes_per_clock = 64;   // of one multiprocessor
+constexpr double l2_total_bytes = 6150;     // per clock, of all (DeepGEMM)
+constexpr double shared_bytes_per_clock = 128;
+constexpr double lanes = 128;  // of one multiprocessor, per clock
+constexpr double epilogue_latency = 600;
+
+const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
+
+double ceiling(double a, double b) { return std::ceil(a / b); }
+
+std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys) {
+  if (const auto constant = extent.constant()) return *constant;
+  for (std::size_t i = 0; i < inputs.region.keys.size() && i < keys.size(); ++i) {
+    if (inputs.region.keys[i] == extent) return keys[i];
+  }
+  internal_error("every varying extent of a matmul is a key of its region");
+}
+
+double function_cycles(ir::Op op) {
+  switch (op) {
+    case ir::Op::exp:
+    case ir::Op::sigmoid:
+    case ir::Op::log: return 12;
+    case ir::Op::erf:
+    case ir::Op::gelu: return 30;
+    case ir::Op::gelu_tanh:
+    case ir::Op::tanh: return 16;
+    case ir::Op::sin:
+    case ir::Op::cos:
+    case ir::Op::pow: return 60;
+    default: return 1.5;  // an exhaustive list would say the same of every other op
+  }
+}
+
+}  // namespace
+
+MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
+  const ir::MatmulForm& form = form_of(inputs);
+  ir::Dim batch = 1;
+  for (const ir::Iteration& iteration : form.batch) batch = batch * iteration.extent;
+  return {.batch = value_of(inputs, batch, keys),
+          .rows = value_of(inputs, form.m.extent, keys),
+          .columns = value_of(inputs, form.n.extent, keys),
+          .depth = value_of(inputs, form.k.extent, keys)};
+}
+
+std::vector<std::int64_t> typical_keys(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  constexpr std::int64_t most = 8192;  // beyond, what is best changes no more
+  std::vector<std::int64_t> keys;
+  for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
+    const ir::BucketInterval interval = i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+    const std::int64_t low = std::max<std::int64_t>(interval.low, 1), high = std::max(low, std::min(interval.high, most));
+    keys.push_back(static_cast<std::int64_t>(std::sqrt(static_cast<double>(low) * static_cast<double>(high))));
+  }
+  return keys;
+}
+
+std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  std::vector<std::int64_t> keys;
+  for (std::size_t i = 0; i < inputs.region.keys.size(); ++i)
+    keys.push_back(i < bucket.intervals.size() ? std::max<std::int64_t>(bucket.intervals[i].high, 1) : ir::default_symbol_maximum);
+  return keys;
+}
+
+double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const MatmulExtents& extents) {
+  if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double rows = number(work.block_rows), columns = number(work.block_columns), multiprocessors = target.multiprocessors;
+  const double across = work.depth_scale > 1 ? 1 : ceiling(number(extents.columns), columns);
+  const double blocks = number(extents.batch) * ceiling(number(extents.rows), rows) * across * number(work.split);
+  const double depth_tiles = ceiling(ceiling(number(extents.depth), number(work.block_depth)), number(work.split)) * work.depth_scale;
+  const double depth = depth_tiles * number(work.block_depth);
+
+  // Of one block.
+  const double flops = 2 * rows * columns * depth;
+  const double shared = depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
+  const double traffic = depth * (rows + columns) * work.operand_bytes + rows * columns * work.depth_scale * work.output_bytes;
+  const double epilogue = rows * columns * work.depth_scale * work.epilogue_cycles / std::min(lanes, number(work.threads));
+
+  const double together = std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));
+  const double waves = ceiling(blocks, multiprocessors * together);
+  const double active = std::min(multiprocessors, blocks);
+  const double throughput = together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
+                                                 traffic / std::min(l2_bytes_per_clock, l2_total_bytes / active)});
+  // A block alone waits for its own loads and products; with others beside it those waits are filled.
+  const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency;
+  const double wave = std::max(throughput + together * epilogue, alone + epilogue);
+  // The last wave of many is partly empty only once: what is left of waves is spread by the scheduler.
+  const double whole = waves <= 1 ? wave : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together)));
+
+  const double unique =
+      (number(extents.rows) * number(extents.depth) + number(extents.depth) * number(extents.columns)) * work.operand_bytes +
+      number(extents.rows) * number(extents.columns) * work.output_bytes;
+  const double memory = number(extents.batch) * unique / target.memory_bandwidth;
+  return launch_seconds + std::max((whole + first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory) + work.extra_seconds;
+}
+
+double program_cycles(const ir::ScalarProgram& program) {
+  double cycles = 0;
+  for (const ir::ScalarStep& step : program.steps) {
+    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += function_cycles(step.op);
+    if (step.kind == ir::ScalarStep::Kind::Load) cycles += 1;
+  }
+  return cycles;
+}
+
+double streamed_bytes(const ir::MatmulForm& form) {
+  double bytes = 0;
+  const auto count = [&](const ir::ScalarProgram& program) {
+    for (const ir::ScalarStep& step : program.steps) {
+      if (step.kind != ir::ScalarStep::Kind::Load) continue;
+      const bool by_row =
+          std::any_of(step.index.begin(), step.index.end(), [&](const ir::Dim& dim) { return dim.mentions({.symbol = form.m.symbol}); });
+      if (by_row) bytes += static_cast<double>(ir::size_of(step.dtype));
+    }
+  };
+  count(form.epilogue);
+  for (const ir::RowStage& stage : form.rows) count(stage.program);
+  for (const ir::Store& store : form.stores)
+    bytes += static_cast<double>(ir::size_of(form.epilogue.steps[static_cast<std::size_t>(store.step)].dtype));
+  for (const ir::RowStage& stage : form.rows) {
+    for (const ir::Store& store : stage.stores)
+      bytes += static_cast<double>(ir::size_of(stage.program.steps[static_cast<std::size_t>(store.step)].dtype));
+  }
+  return bytes;
+}
+
+MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns, const MatmulExtents& extents) {
+  const ir::MatmulForm& form = form_of(inputs);
+  MatmulWork work;
+  work.output_bytes = streamed_bytes(form);
+  constexpr double through_shared_memory = 3;
+  work.epilogue_cycles = through_shared_memory + program_cycles(form.epilogue);
+  if (form.rows.empty()) return work;
+  double stages = 0;
+  for (const ir::RowStage& stage : form.rows) stages += 2 + program_cycles(stage.program);
+  if (whole_rows) {
+    work.epilogue_cycles += stages;
+    work.depth_scale = ceiling(static_cast<double>(extents.columns), static_cast<double>(block_columns));
+    return work;
+  }
+  const double elements = static_cast<double>(extents.batch) * static_cast<double>(extents.rows) * static_cast<double>(extents.columns);
+  const double kept = static_cast<double>(ir::size_of(form.scratch.front()));
+  work.output_bytes += kept;
+  // Values are likely still in the second-level cache: a stage reads them at its rate.
+  const double bytes = elements * kept * static_cast<double>(form.rows.size());
+  const double per_clock = static_cast<double>(inputs.target.multiprocessors) * l2_bytes_per_clock;
+  work.extra_seconds =
+      launch_seconds + (bytes / per_clock + elements * stages / (lanes * static_cast<double>(inputs.target.multiprocessors)) +
+                        first_bytes_cycles * static_cast<double>(form.rows.size())) /
+                           inputs.target.clock;
+  return work;
+}
+
+std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
+  const ir::MatmulForm& form = form_of(inputs);
+  std::vector<std::vector<std::int64_t>> edges;
+  for (const ir::Dim& key : inputs.region.keys) {
+    const bool rows = key == form.m.extent;
+    edges.push_back(rows ? std::vector<std::int64_t>{17, 33, 65, 129, 193, 257, 385, 513, 769, 1025, 2049, 4097}
+                         : std::vector<std::int64_t>{});
+  }
+  return edges;
+}
+
+std::int64_t resident_blocks(const CudaTarget& target, std::int64_t threads, std::int64_t shared_bytes, std::int64_t registers) {
+  constexpr std::int64_t reserved = 1024;  // of each block, by the system
+  const std::int64_t allocated = (registers + 7) / 8 * 8 * threads;
+  return std::max<std::int64_t>(
+      1, std::min({target.shared_per_multiprocessor / (shared_bytes + reserved), target.registers_per_multiprocessor / allocated,
+                   static_cast<std::int64_t>(target.threads_per_multiprocessor) / threads,
+                   static_cast<std::int64_t>(target.blocks_per_multiprocessor)}));
+}
+
+}  // namespace anydim::codegen_cuda

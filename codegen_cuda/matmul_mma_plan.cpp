@@ -1,0 +1,151 @@
+// Which matmul_mma schedules there are, which of them fit, and what they cost.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen_cuda/matmul_cost.h"
+#include "codegen_cuda/matmul_mma.h"
+#include "codegen_cuda/matmul_skeletons.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
+
+// Of a thread: sums, fragments, what is computed on its way to shared memory, addresses and loop variables.
+std::int64_t registers_of(const MmaSchedule& schedule, const TensorOperands& operands) {
+  constexpr std::int64_t rest = 56;
+  std::int64_t registers = schedule.warp_rows() * schedule.warp_columns() / 32 + schedule.warp_rows() / 16 * 4 + 8 + rest;
+  const auto computed = [&](const TensorOperand& operand, std::int64_t rows) {
+    if (!operand.direct) registers += (rows * schedule.block_depth / 8 + schedule.threads() - 1) / schedule.threads() * 4 + 8;
+  };
+  computed(operands.left, schedule.block_rows);
+  computed(operands.right, schedule.block_columns);
+  return registers;
+}
+
+// Chunks of a row of a tile can only trade places (device/matmul_mma.cuh, swizzled) within 2, 4 or groups of 8.
+bool swizzles(std::int64_t elements) { return elements == 16 || elements == 32 || elements % 64 == 0; }
+
+struct Shape {
+  std::int64_t rows, columns, down, across;
+};
+// Warps with 16 x 16 to 64 x 64 sums.
+constexpr Shape shapes[] = {{16, 32, 1, 2},   {16, 64, 1, 4},   {16, 128, 1, 4}, {32, 32, 2, 2},  {32, 48, 2, 1},   {32, 64, 2, 2},
+                            {32, 96, 2, 2},   {32, 128, 1, 4},  {64, 32, 4, 1},  {64, 48, 4, 1},  {64, 64, 2, 2},   {64, 96, 2, 2},
+                            {64, 128, 2, 2},  {96, 64, 2, 2},   {128, 64, 2, 2}, {128, 96, 4, 2}, {128, 128, 2, 2}, {128, 128, 4, 2},
+                            {128, 192, 2, 4}, {128, 256, 2, 4}, {256, 128, 4, 2}};
+
+class MmaSkeleton final : public Skeleton {
+ public:
+  std::string_view name() const override { return "matmul_mma"; }
+
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<ir::MatmulForm>(inputs.form.skeleton) && inputs.target.capability() >= 80 &&
+           tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols).has_value();
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    const ir::MatmulForm& form = form_of(inputs);
+    const TensorOperands operands = tensor_operands(inputs.region, form, inputs.form.symbols).value();
+    const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
+    const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
+    std::vector<MmaSchedule> found;
+    for (const Shape& shape : shapes) {
+      if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
+      for (const std::int64_t depth : {32, 64}) {
+        for (const std::int64_t stages : {3, 4, 5}) {
+          for (const bool whole : {false, true}) {
+            if (whole && form.rows.empty()) continue;
+            const MmaSchedule schedule{.block_rows = shape.rows,
+                                       .block_columns = shape.columns,
+                                       .block_depth = depth,
+                                       .stages = stages,
+                                       .warps_down = shape.down,
+                                       .warps_across = shape.across,
+                                       .group = 8,
+                                       .whole_rows = whole};
+            if (!reason_against(inputs, operands, schedule)) found.push_back(schedule);
+          }
+        }
+      }
+    }
+    const auto same_tile = [](const MmaSchedule& a, const MmaSchedule& b) {
+      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.warps_down == b.warps_down &&
+             a.whole_rows == b.whole_rows;
+    };
+    return best_of(found, [&](const MmaSchedule& schedule) { return seconds(inputs, operands, schedule, typical); }, same_tile);
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
+    const TensorOperands operands = tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols).value();
+    return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
+    const TensorOperands operands = tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols).value();
+    return reason_against(inputs, operands, MmaSchedule::from(schedule));
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool) const override {
+    return emit_mma(inputs, bucket, schedule);  // it waits for nothing but its own copies: its checked twin is itself
+  }
+
+ private:
+  static std::optional<std::string> reason_against(const PlanInputs& inputs, const TensorOperands& operands, const MmaSchedule& schedule) {
+    const ir::MatmulForm& form = form_of(inputs);
+    if (schedule.warps_down < 1 || schedule.warps_across < 1 || schedule.threads() > 1024) return "a block has 1 to 32 warps";
+    if (schedule.block_rows % (16 * schedule.warps_down) != 0 || schedule.block_columns % (16 * schedule.warps_across) != 0)
+      return "every warp computes whole fragments of 16 x 16";
+    if (schedule.block_depth != 16 && schedule.block_depth != 32 && schedule.block_depth % 64 != 0)
+      return "bk is 16, 32 or a multiple of 64";
+    if (schedule.stages < 2 || schedule.group < 1) return "stages is at least 2 and group at least 1";
+    if (operands.left.major == Major::Rows && !swizzles(schedule.block_rows)) return "rows of the left tile are 16, 32 or a multiple of 64";
+    if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns))
+      return "rows of the right tile are 16, 32 or a multiple of 64";
+    if (schedule.whole_rows && !form.rows.empty() && !form.n.extent.is_constant()) return "whole rows need a constant number of columns";
+    const std::int64_t shared = mma_shared_bytes(inputs, schedule), registers = registers_of(schedule, operands);
+    if (shared > inputs.target.shared_per_block)
+      return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared, inputs.target.shared_per_block);
+    if (registers > 255 || registers * schedule.threads() > inputs.target.registers_per_multiprocessor)
+      return fmt::format("it needs {} registers for each of {} threads", registers, schedule.threads());
+    return std::nullopt;
+  }
+
+  static double seconds(const PlanInputs& inputs, const TensorOperands& operands, const MmaSchedule& schedule,
+                        const MatmulExtents& extents) {
+    // mma.sync reaches about five eighths of what wgmma does on sm_90.
+    const double rate = inputs.target.has_wgmma() ? inputs.target.tensor_flops * 0.62 : inputs.target.tensor_flops;
+    const std::int64_t warps = schedule.threads() / 32;
+    const double warp_flops = 2.0 * static_cast<double>(schedule.warp_rows() * schedule.warp_columns() * schedule.block_depth);
+    MatmulWork work = common_work(inputs, schedule.whole_rows, schedule.block_columns, extents);
+    work.block_rows = schedule.block_rows;
+    work.block_columns = schedule.block_columns;
+    work.block_depth = schedule.block_depth;
+    work.threads = schedule.threads();
+    work.stages = schedule.stages;
+    work.blocks_per_multiprocessor =
+        resident_blocks(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule), registers_of(schedule, operands));
+    work.flops_per_clock = rate * 0.9;
+    // Every warp reads its rows and its columns; copies write both once.
+    work.shared_bytes_per_tile =
+        static_cast<double>((warps * (schedule.warp_rows() + schedule.warp_columns()) + schedule.block_rows + schedule.block_columns) *
+                            schedule.block_depth * 2);
+    constexpr double barrier = 60, fragment_load = 35;
+    const double copies = 800.0 / static_cast<double>(schedule.stages - 1);  // a copy's latency, shared by the tiles under way
+    work.tile_latency = std::max(barrier + fragment_load * static_cast<double>(schedule.block_depth) / 16 +
+                                     warp_flops / (rate / 4) * std::max(1.0, static_cast<double>(warps) / 4),
+                                 copies);
+    if (!operands.left.direct || !operands.right.direct) work.tile_latency += 400;
+    return matmul_seconds(inputs.target, work, extents);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Skeleton> make_matmul_mma_skeleton() { return std::make_unique<MmaSkeleton>(); }
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,87 @@
+#include "codegen_cuda/matmul_operands.h"
+
+#include <algorithm>
+
+#include "ir/affine.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+using ir::DType;
+using ir::ScalarStep;
+
+constexpr std::int64_t piece = 8;  // 16-bit elements in 16 bytes
+
+bool is_narrow_float(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
+std::optional<DirectOperand> direct_operand(const ir::Region& region, const ir::ScalarProgram& program, Major major,
+                                            const ir::Iteration& row, const ir::Iteration& depth, const ir::SymbolTable& symbols) {
+  const ScalarStep& load = program.steps.back();
+  if (load.kind != ScalarStep::Kind::Load) return std::nullopt;
+  const ir::Iteration& contiguous = major == Major::Depth ? depth : row;
+  const ir::Iteration& other = major == Major::Depth ? row : depth;
+  const auto along = ir::affine_in(load_offset(region, load, symbols), contiguous.symbol);
+  if (!along || !along->stride.is_constant(1)) return std::nullopt;
+  const auto between = ir::affine_in(along->base, other.symbol);
+  if (!between || depends_on_values(between->base) || depends_on_values(between->stride)) return std::nullopt;
+  if (ir::divisor(between->base, symbols) % piece != 0 || ir::divisor(between->stride, symbols) % piece != 0) return std::nullopt;
+  return DirectOperand{.buffer = load.buffer, .offset = between->base, .stride = between->stride};
+}
+
+TensorOperand tensor_operand(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row,
+                             const ir::Iteration& depth, const ir::SymbolTable& symbols) {
+  TensorOperand operand{.program = without_widening(program), .major = Major::Depth, .direct = {}};
+  operand.major = operand_major(region, operand.program, row, depth, symbols);
+  operand.direct = direct_operand(region, operand.program, operand.major, row, depth, symbols);
+  return operand;
+}
+
+}  // namespace
+
+// Most loads of an operand's program run along one direction: tiles take that one, so that threads beside each other read elements beside each other.
+Major operand_major(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& depth,
+                    const ir::SymbolTable& symbols) {
+  for (const ScalarStep& step : program.steps) {
+    if (step.kind != ScalarStep::Kind::Load) continue;
+    const Dim offset = load_offset(region, step, symbols);
+    const auto along_depth = ir::affine_in(offset, depth.symbol), along_rows = ir::affine_in(offset, row.symbol);
+    if (along_depth && along_depth->stride.is_constant(1)) return Major::Depth;
+    if (along_rows && along_rows->stride.is_constant(1)) return Major::Rows;
+  }
+  return Major::Depth;
+}
+
+Dim load_offset(const ir::Region& region, const ScalarStep& load, const ir::SymbolTable& symbols) {
+  const ir::ValueId parameter = region.body.body.parameters.at(static_cast<std::size_t>(load.buffer));
+  return ir::linear_offset(load.index, region.body.tensor_type(parameter).dims, symbols);
+}
+
+bool depends_on_values(const Dim& dim) {
+  const auto leaves = dim.leaves();
+  return std::any_of(leaves.begin(), leaves.end(),
+                     [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
+}
+
+ir::ScalarProgram without_widening(const ir::ScalarProgram& program) {
+  const ScalarStep& last = program.steps.back();
+  if (last.kind != ScalarStep::Kind::Apply || last.op != ir::Op::cast || last.dtype != DType::F32) return program;
+  const auto operand = static_cast<std::size_t>(last.operands.front());
+  if (!is_narrow_float(program.steps[operand].dtype)) return program;
+  ir::ScalarProgram result = program;
+  result.steps.resize(operand + 1);
+  return result;
+}
+
+std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  if (form.accumulate != DType::F32 && !is_narrow_float(form.accumulate)) return std::nullopt;
+  TensorOperands operands{.dtype = {},
+                          .left = tensor_operand(region, form.left, form.m, form.k, symbols),
+                          .right = tensor_operand(region, form.right, form.n, form.k, symbols)};
+  operands.dtype = operands.left.program.steps.back().dtype;
+  if (!is_narrow_float(operands.dtype) || operands.right.program.steps.back().dtype != operands.dtype) return std::nullopt;
+  return operands;
+}
+
+}  // namespace anydim::codegen_cuda

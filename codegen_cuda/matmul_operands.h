@@ -1,0 +1,49 @@
+// How the operands of a matmul reach tensor cores.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ir/loop_form.h"
+#include "ir/module.h"
+
+namespace anydim::codegen_cuda {
+
+// Which direction of an operand lies contiguous, in memory and in its tiles: along the depth (k), or along its rows (m of the left operand, n of the right).
+enum class Major : std::uint8_t { Depth, Rows };
+
+// An operand that is copied as it lies: element (row, k) at offset + row + k * stride (Major::Rows) or offset + k + row * stride (Major::Depth).
+struct DirectOperand {
+  std::int32_t buffer = 0;
+  ir::Dim offset;  // elements, over region and batch symbols
+  ir::Dim stride;  // elements, over region symbols
+};
+
+struct TensorOperand {
+  ir::ScalarProgram program;            // its last step is the element, of the operands' dtype
+  Major major = Major::Depth;           // of memory, where a load says so, and of the tiles
+  std::optional<DirectOperand> direct;  // in pieces of 16 bytes; else the program computes every element
+};
+
+// Both operands as 16-bit floats of one dtype whose products are summed in f32.
+struct TensorOperands {
+  ir::DType dtype = ir::DType::BF16;  // or F16
+  TensorOperand left, right;
+};
+
+// nullopt where the products are of another dtype. A conversion of 16-bit elements to f32 is left out: their products in f32 are the same.
+std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
+
+// The direction along which most threads beside each other should read.
+Major operand_major(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& depth,
+                    const ir::SymbolTable& symbols);
+
+// The program's steps up to its element, without a last conversion from f16 or bf16 to f32.
+ir::ScalarProgram without_widening(const ir::ScalarProgram& program);
+
+// Offset in elements of a load in its buffer.
+ir::Dim load_offset(const ir::Region& region, const ir::ScalarStep& load, const ir::SymbolTable& symbols);
+// The dim depends on a step's value or on tensor elements, not on symbols alone.
+bool depends_on_values(const ir::Dim& dim);
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,138 @@
+#include "codegen_cuda/matmul_parts.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace anydim::codegen_cuda {
+
+using ir::Dim;
+
+IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string_view stem, bool wide, const std::string& expression) {
+  IndexVariable variable{.name = kernel.fresh(stem), .wide = wide};
+  scope.line(fmt::format("const {} {} = {};", index_type(wide), variable.name, expression));
+  return variable;
+}
+
+void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body) {
+  CodeScope inner(&scope);
+  body(inner);
+  scope.line(fmt::format("const auto {} = [&]({}) {{", name, parameters));
+  scope.append(inner.text());
+  scope.line("};");
+}
+
+void reserve_names(KernelWriter& kernel) {
+  for (const char* name :
+       {"memory", "shared", "depth_tiles", "warp",         "thread_of_warp", "sums", "piece",        "piece_of_warp", "fetch", "store",
+        "tile",   "to",     "place",       "row",          "chunk",          "line", "chunk_number", "values",        "word",  "part",
+        "i",      "j",      "distance",    "row_of_block", "first_depth"}) {
+    kernel.fresh(name);
+  }
+}
+
+bool fits_with(const KernelWriter& kernel, const Dim& dim, std::int64_t slack) {
+  return kernel.interval_of(dim).high <= std::numeric_limits<std::int32_t>::max() - slack;
+}
+
+MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form) {
+  return {.rows = name_index(kernel, entry, form.m.extent, "rows"),
+          .columns = name_index(kernel, entry, form.n.extent, "columns"),
+          .depth = name_index(kernel, entry, form.k.extent, "depth")};
+}
+
+Dim tile_count(const ir::MatmulForm& form, const TileShape& shape) {
+  Dim count = ir::ceil_div(form.m.extent, shape.rows) * (shape.all_columns ? Dim(1) : ir::ceil_div(form.n.extent, shape.columns));
+  for (const ir::Iteration& iteration : form.batch) count = count * iteration.extent;
+  return count;
+}
+
+TileNames write_tile_counts(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form, const MatmulNames& names,
+                            const TileShape& shape) {
+  const auto tiles = [&](const char* stem, const IndexVariable& extent, std::int64_t size) {
+    const std::string name = kernel.fresh(stem);
+    entry.line(fmt::format("const int {} = (int)(({} + {}) / {});", name, extent.name, size - 1, size));
+    return name;
+  };
+  TileNames result{.down = tiles("tiles_down", names.rows, shape.rows), .across = "1", .count = {}};
+  if (!shape.all_columns) result.across = tiles("tiles_across", names.columns, shape.columns);
+  std::string count = result.down + " * " + result.across;
+  for (const ir::Iteration& iteration : form.batch) count += " * (int)" + write_index(kernel, entry, iteration.extent);
+  result.count = kernel.fresh("tiles_in_all");
+  entry.line(fmt::format("const int {} = {};", result.count, count));
+  return result;
+}
+
+TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const TileNames& tiles,
+                           const TileShape& shape, const std::string& tile) {
+  kernel.use("matmul_tiles");
+  kernel.use("index");
+  const std::string place = kernel.fresh("place");
+  scope.line(fmt::format("const TilePlace {} = place_tile<{}>({}, {}, {});", place, shape.group, tile, tiles.down, tiles.across));
+  TilePlace result;
+  const bool wide_rows = !fits_with(kernel, form.m.extent, 1024), wide_columns = !fits_with(kernel, form.n.extent, 1024);
+  result.first_row =
+      write_variable(scope, kernel, "first_row", wide_rows, fmt::format("({}){}.down * {}", index_type(wide_rows), place, shape.rows));
+  result.first_column = write_variable(scope, kernel, "first_column", wide_columns,
+                                       fmt::format("({}){}.across * {}", index_type(wide_columns), place, shape.columns));
+  result.point = place + ".point";
+  std::string rest = result.point;
+  for (std::size_t i = form.batch.size(); i > 0; --i) {
+    const ir::Iteration& iteration = form.batch[i - 1];
+    if (i == 1) {
+      scope.define(iteration.symbol, write_variable(scope, kernel, iteration.symbol, false, rest));
+      break;
+    }
+    const std::string extent = "(int)" + write_index(kernel, scope, iteration.extent);
+    scope.define(iteration.symbol, write_variable(scope, kernel, iteration.symbol, false, fmt::format("remainder({}, {})", rest, extent)));
+    rest = write_variable(scope, kernel, "points", false, fmt::format("quotient({}, {})", rest, extent)).name;
+  }
+  return result;
+}
+
+void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const MatmulNames& names, const SumPiece& piece,
+                    const KeptRows* kept) {
+  kernel.use("vectors");
+  const std::string place = kernel.fresh("element");
+  const std::string start = fmt::format("{} * {}", piece.thread, piece.width);
+  CodeScope loop(&scope);
+  const std::string row = kernel.fresh("row_of_piece"), column = kernel.fresh("column_of_piece");
+  loop.line(fmt::format("const int {} = {} / {}, {} = {} % {};", row, place, piece.columns, column, place, piece.columns));
+  const bool wide_m = !fits_with(kernel, form.m.extent, 1024), wide_n = !fits_with(kernel, form.n.extent, 1024);
+  const IndexVariable m = write_variable(loop, kernel, form.m.symbol, wide_m,
+                                         piece.row_step == 1 ? fmt::format("{} + {}", piece.first_row, row)
+                                                             : fmt::format("{} + {} * {}", piece.first_row, row, piece.row_step));
+  const IndexVariable n = write_variable(loop, kernel, form.n.symbol, wide_n, fmt::format("{} + {}", piece.first_column, column));
+  loop.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m.name, names.rows.name, n.name, names.columns.name));
+  loop.define(form.m.symbol, m);
+
+  const std::string sum = kernel.fresh("sum");
+  loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
+  loop.line(fmt::format("load_vector({}, {} + {} * {} + {});", sum, piece.base, row, piece.pitch, column));
+  const VectorSpace space{.symbol = form.n.symbol, .extent = form.n.extent, .width = piece.width, .first = n};
+  VectorProgram program{.program = form.epilogue, .roots = {form.epilogue_step}, .stores = form.stores, .at_point = {}};
+  std::string values;
+  if (kept) {
+    values = kernel.fresh("kept");
+    loop.line(fmt::format("{} {}[{}];", storage_type(form.scratch.front()), values, piece.width));
+  }
+  const std::string kept_row =
+      kept ? fmt::format("{} + ({}) * {}", kept->pointer, fmt::format(fmt::runtime(kept->row), m.name), kept->pitch) : "";
+  const bool whole = kept && kept->aligned && ir::divisor(form.n.extent, kernel.symbols()) % piece.width == 0;
+  program.at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
+    writer.set_accumulated(0, fmt::format("{}[{}]", sum, lane), point);
+    if (!kept) return;
+    const std::string value = narrowed(kernel, form.scratch.front(), writer.value(point, form.epilogue_step));
+    if (whole) point.line(fmt::format("{}[{}] = {};", values, lane, value));
+    else point.line(fmt::format("({})[{} + {}] = {};", kept_row, n.name, lane, value));
+  };
+  write_vector(kernel, loop, space, program);
+  if (whole) loop.line(fmt::format("store_vector({} + {}, {});", kept_row, n.name, values));
+
+  scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3} * {4}) {{", place, start, piece.rows * piece.columns, piece.threads,
+                         piece.width));
+  scope.append(loop.text());
+  scope.line("}");
+}
+
+}  // namespace anydim::codegen_cuda

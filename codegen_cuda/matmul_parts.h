@@ -1,0 +1,69 @@
+// What every way to compute a matmul writes alike: where a block's tile lies, and the epilogue of sums that lie in shared memory.
+#pragma once
+
+#include <string>
+
+#include "codegen_cuda/kernel_writer.h"
+#include "codegen_cuda/vector_access.h"
+#include "ir/loop_form.h"
+
+namespace anydim::codegen_cuda {
+
+// const TYPE NAME = expression; at the end of the scope.
+IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string_view stem, bool wide, const std::string& expression);
+// `const auto NAME = [&](parameters) { body };`
+void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body);
+
+// Keeps names that are written out in text from being given to anything else; before the first entry.
+void reserve_names(KernelWriter& kernel);
+// Whether `dim` + `slack` is an int within the bucket.
+bool fits_with(const KernelWriter& kernel, const ir::Dim& dim, std::int64_t slack);
+
+// Extents of a matmul as variables of an entry.
+struct MatmulNames {
+  IndexVariable rows, columns, depth;
+};
+MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form);
+
+struct TileShape {
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t group = 8;    // tiles below each other that have neighbouring numbers, so that they find the right operand in caches
+  bool all_columns = false;  // a block computes all tiles of its rows
+};
+// Number of tiles, over the region's symbols.
+ir::Dim tile_count(const ir::MatmulForm& form, const TileShape& shape);
+// The same within an entry, at actual extents.
+struct TileNames {
+  std::string down, across, count;  // ints; `down` and `across` of one batch point
+};
+TileNames write_tile_counts(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form, const MatmulNames& names,
+                            const TileShape& shape);
+struct TilePlace {
+  IndexVariable first_row, first_column;  // first_column: 0 where a block computes all columns
+  std::string point;                      // number of the batch point
+};
+// Finds the tile of number `tile` (an int expression below `count`), and defines the symbols of batch iterations.
+TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const TileNames& tiles,
+                           const TileShape& shape, const std::string& tile);
+
+// A rectangle of sums in shared memory, shared out among `threads` threads of which this one is number `thread`.
+struct SumPiece {
+  std::string base;  // pointer to the first, elements of value_type of the accumulator's dtype
+  std::int64_t rows = 16, columns = 64, pitch = 72;
+  std::string first_row;      // of the product: an index expression
+  std::int64_t row_step = 1;  // rows of the product between rows of the piece
+  std::string first_column;
+  std::string thread, threads;
+  int width = 4;  // columns that a thread does at a time
+};
+// Where the epilogue's value goes when row stages follow: element (m, n) to pointer[(m + row_shift) * pitch + n].
+struct KeptRows {
+  std::string pointer;
+  std::string row;  // expression of the row's number, given m's name as {}
+  std::string pitch;
+  bool aligned = false;  // vectors of 4 elements may be stored at once
+};
+void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const MatmulNames& names, const SumPiece& piece,
+                    const KeptRows* kept);
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,247 @@
+#include "codegen_cuda/matmul_rows.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+using ir::DType;
+
+constexpr int width = 4;        // neighbouring columns of a thread
+constexpr int launch_rows = 4;  // rows, and warps, of a block of the launch that runs stages
+
+ir::Op op_of(ir::Reduce reduce) {
+  switch (reduce) {
+    case ir::Reduce::Sum: return ir::Op::add;
+    case ir::Reduce::Product: return ir::Op::mul;
+    case ir::Reduce::Max: return ir::Op::max;
+    case ir::Reduce::Min: return ir::Op::min;
+  }
+  internal_error("a reduction is one of four");
+}
+
+// What an empty row gives.
+std::string neutral(ir::Reduce reduce, DType dtype) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const bool highest = reduce == ir::Reduce::Min;
+  if (reduce == ir::Reduce::Sum || reduce == ir::Reduce::Product)
+    return literal(dtype, reduce == ir::Reduce::Sum ? 0 : 1, reduce == ir::Reduce::Sum ? 0 : 1);
+  if (ir::is_float(dtype)) return literal(dtype, highest ? infinity : -infinity, 0);
+  if (dtype == DType::Bool) return literal(dtype, 0, highest ? 1 : 0);
+  const int bits = static_cast<int>(ir::size_of(dtype)) * 8;
+  if (!ir::is_signed(dtype)) return literal(dtype, 0, highest ? static_cast<std::int64_t>(bits == 64 ? ~0ull : (1ull << bits) - 1) : 0);
+  const auto most = static_cast<std::int64_t>((1ull << (bits - 1)) - 1);
+  return literal(dtype, 0, highest ? most : -most - 1);
+}
+
+// The values' row in shared memory: of elements; rows start aligned and in different banks.
+std::int64_t pitch_in_block(const ir::MatmulForm& form) { return (form.n.extent.constant().value() + width - 1) / width * width + width; }
+
+std::int64_t rounded(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// Rows that a slot keeps in a block: all of them for the epilogue's value, one a warp for what a stage keeps for the next.
+std::int64_t slot_rows(std::size_t slot, std::int64_t block_rows, std::int64_t threads) { return slot == 0 ? block_rows : threads / 32; }
+
+Dim all_rows(const ir::MatmulForm& form) {
+  Dim count = form.m.extent;
+  for (const ir::Iteration& iteration : form.batch) count = count * iteration.extent;
+  return count;
+}
+
+std::string slot_name(std::size_t slot) { return fmt::format("kept_rows{}", slot); }
+
+}  // namespace
+
+std::int64_t block_rows_bytes(const ir::MatmulForm& form, std::int64_t block_rows, std::int64_t threads) {
+  std::int64_t bytes = 0;
+  for (std::size_t slot = 0; slot < form.scratch.size(); ++slot)
+    bytes +=
+        rounded(slot_rows(slot, block_rows, threads) * pitch_in_block(form) * static_cast<std::int64_t>(ir::size_of(form.scratch[slot])));
+  return bytes;
+}
+
+void MatmulRows::begin_block(CodeScope& entry, std::int64_t offset) {
+  for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
+    const std::string type = storage_type(form_.scratch[slot]);
+    entry.line(fmt::format("{0}* {1} = reinterpret_cast<{0}*>(shared + {2});", type, slot_name(slot), offset));
+    offset += rounded(slot_rows(slot, block_rows_, threads_) * pitch_in_block(form_) *
+                      static_cast<std::int64_t>(ir::size_of(form_.scratch[slot])));
+  }
+}
+
+KeptRows MatmulRows::kept_in_block(const TilePlace& place) const {
+  return {.pointer = slot_name(0),
+          .row = fmt::format("{{}} - {}", place.first_row.name),
+          .pitch = std::to_string(pitch_in_block(form_)),
+          .aligned = true};
+}
+
+void MatmulRows::finish_block(CodeScope& entry, const MatmulNames& names, const TilePlace& place) {
+  entry.line("__syncthreads();  // every row is whole");
+  entry.line("const int thread_of_warp = (int)threadIdx.x % 32;");
+  entry.line("#pragma unroll 1");
+  kernel_.block(
+      entry,
+      fmt::format("for (int row_of_block = (int)threadIdx.x / 32; row_of_block < {}; row_of_block += {})", block_rows_, threads_ / 32),
+      [&](CodeScope& row) {
+        const IndexVariable m =
+            write_variable(row, kernel_, form_.m.symbol, place.first_row.wide, fmt::format("{} + row_of_block", place.first_row.name));
+        row.line(fmt::format("if ({} >= {}) break;", m.name, names.rows.name));
+        row.define(form_.m.symbol, m);
+        std::vector<std::string> slots;
+        for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot)
+          slots.push_back(fmt::format("({} + {} * {})", slot_name(slot), slot == 0 ? "row_of_block" : "((int)threadIdx.x / 32)",
+                                      pitch_in_block(form_)));
+        write_stages(row, names.columns.name, slots);
+      });
+}
+
+Dim MatmulRows::slot_offset(std::size_t slot) const {
+  Dim offset = 0;
+  for (std::size_t i = 0; i < slot; ++i)
+    offset = offset + ir::ceil_div(all_rows(form_) * form_.n.extent * static_cast<std::int64_t>(ir::size_of(form_.scratch[i])), 256) * 256;
+  return offset;
+}
+
+Dim MatmulRows::workspace_bytes() const { return slot_offset(form_.scratch.size()); }
+
+KeptRows MatmulRows::kept_in_workspace(CodeScope& entry, const MatmulNames& names, const TilePlace& place) {
+  const std::string type = storage_type(form_.scratch.front());
+  entry.line(fmt::format("{0}* {1} = reinterpret_cast<{0}*>(workspace);", type, slot_name(0)));
+  return {.pointer = slot_name(0),
+          .row = form_.batch.empty() ? "(long long){}" : fmt::format("(long long){} * {} + {{}}", place.point, names.rows.name),
+          .pitch = names.columns.name,
+          .aligned = true};
+}
+
+ir::DeviceLaunch MatmulRows::write_launch() {
+  const bool dependent = kernel_.target().has_dependent_launch();
+  CodeScope& entry =
+      kernel_.begin_entry({.name = "finish_rows", .threads = launch_rows * 32, .blocks = 0, .tensor_maps = 0, .dependent = dependent});
+  const IndexVariable columns = name_index(kernel_, entry, form_.n.extent, "columns");
+  const IndexVariable number =
+      write_variable(entry, kernel_, "row_number", true, fmt::format("(long long)blockIdx.x * {} + threadIdx.x / 32", launch_rows));
+  entry.line(fmt::format("if ({} >= {}) return;", number.name, write_index(kernel_, entry, all_rows(form_))));
+  entry.line("const int thread_of_warp = (int)threadIdx.x % 32;");
+  kernel_.use("index");
+  std::string rest = number.name;
+  const auto split = [&](const ir::Iteration& iteration, bool last) {
+    const std::string extent = "(long long)" + write_index(kernel_, entry, iteration.extent);
+    const bool wide = !kernel_.fits_int(iteration.extent);
+    const std::string value = last ? rest : fmt::format("remainder({}, {})", rest, extent);
+    entry.define(iteration.symbol,
+                 write_variable(entry, kernel_, iteration.symbol, wide, fmt::format("({})({})", index_type(wide), value)));
+    if (!last) rest = write_variable(entry, kernel_, "rest", true, fmt::format("quotient({}, {})", rest, extent)).name;
+  };
+  split(form_.m, form_.batch.empty());
+  for (std::size_t i = form_.batch.size(); i > 0; --i) split(form_.batch[i - 1], i == 1);
+  std::vector<std::string> slots;
+  for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
+    const std::string type = storage_type(form_.scratch[slot]);
+    entry.line(fmt::format("{0}* {1} = reinterpret_cast<{0}*>(static_cast<unsigned char*>(workspace) + {2}) + {3} * {4};", type,
+                           slot_name(slot), write_index(kernel_, entry, slot_offset(slot)), number.name, columns.name));
+    slots.push_back(slot_name(slot));
+  }
+  write_stages(entry, columns.name, slots);
+  kernel_.end_entry();
+  return {.entry = "finish_rows",
+          .grid = {ir::ceil_div(all_rows(form_), launch_rows), 1, 1},
+          .block = {launch_rows * 32, 1, 1},
+          .dependent = dependent};
+}
+
+void MatmulRows::write_stages(CodeScope& row, const std::string& columns, const std::vector<std::string>& slots) {
+  std::vector<std::string> accumulated(static_cast<std::size_t>(form_.accumulators));
+  const auto provide = [&](ScalarWriter& writer) {
+    for (std::size_t slot = 0; slot < accumulated.size(); ++slot) {
+      if (!accumulated[slot].empty()) writer.set_accumulated(static_cast<std::int32_t>(slot), accumulated[slot], row);
+    }
+  };
+  const bool wide = !fits_with(kernel_, form_.n.extent, 1024);
+  const bool whole = ir::divisor(form_.n.extent, kernel_.symbols()) % width == 0;
+  for (const ir::RowStage& stage : form_.rows) {
+    if (stage.per_row) {
+      kernel_.block(row, "if (thread_of_warp == 0)", [&](CodeScope& once) {
+        std::vector<std::int32_t> roots;
+        for (const ir::Store& store : stage.stores) roots.push_back(store.step);
+        ScalarWriter writer(kernel_, stage.program, once, roots);
+        provide(writer);
+        for (const ir::Store& store : stage.stores) writer.store(once, store);
+      });
+      continue;
+    }
+    VectorProgram program{.program = stage.program, .roots = {}, .stores = stage.stores, .at_point = {}};
+    std::vector<std::string> partial;
+    for (const ir::RowStage::Reduction& reduction : stage.reductions) {
+      partial.push_back(kernel_.fresh("partial"));
+      row.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial.back(), neutral(reduction.kind, reduction.dtype)));
+      program.roots.push_back(reduction.step);
+    }
+    for (const ir::RowStage::Keep& keep : stage.keeps) program.roots.push_back(keep.step);
+
+    CodeScope loop(&row);
+    const IndexVariable first{.name = kernel_.fresh("first"), .wide = wide};
+    std::vector<std::string> values(form_.scratch.size());
+    for (const ir::ScalarStep& step : stage.program.steps) {
+      if (step.kind != ir::ScalarStep::Kind::Scratch || !values[static_cast<std::size_t>(step.slot)].empty()) continue;
+      const auto slot = static_cast<std::size_t>(step.slot);
+      if (!whole) {
+        values[slot] = fmt::format("{}[{} + {{}}]", slots[slot], first.name);
+        continue;
+      }
+      const std::string name = kernel_.fresh("kept");
+      loop.line(fmt::format("{} {}[{}];", storage_type(form_.scratch[slot]), name, width));
+      loop.line(fmt::format("load_vector({}, {} + {});", name, slots[slot], first.name));
+      values[slot] = name + "[{}]";
+    }
+    program.at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
+      provide(writer);
+      for (std::size_t slot = 0; slot < values.size(); ++slot) {
+        if (values[slot].empty()) continue;
+        writer.set_scratch(static_cast<std::int32_t>(slot),
+                           widened(kernel_, form_.scratch[slot], fmt::format(fmt::runtime(values[slot]), lane)), point);
+      }
+      for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
+        const ir::RowStage::Reduction& reduction = stage.reductions[i];
+        ir::ScalarStep cast, combine;
+        cast.kind = combine.kind = ir::ScalarStep::Kind::Apply;
+        cast.op = ir::Op::cast;
+        combine.op = op_of(reduction.kind);
+        cast.dtype = combine.dtype = reduction.dtype;
+        std::string value = writer.value(point, reduction.step);
+        if (writer.dtype(reduction.step) != reduction.dtype) value = elementwise(kernel_, cast, writer.dtype(reduction.step), {value});
+        point.line(fmt::format("{} = {};", partial[i], elementwise(kernel_, combine, reduction.dtype, {partial[i], value})));
+      }
+      for (const ir::RowStage::Keep& keep : stage.keeps) {
+        const auto slot = static_cast<std::size_t>(keep.slot);
+        point.line(fmt::format("{}[{} + {}] = {};", slots[slot], first.name, lane,
+                               narrowed(kernel_, form_.scratch[slot], writer.value(point, keep.step))));
+      }
+    };
+    write_vector(kernel_, loop, {.symbol = form_.n.symbol, .extent = form_.n.extent, .width = width, .first = first}, program);
+    row.line(fmt::format("for ({0} {1} = thread_of_warp * {2}; {1} < {3}; {1} += {4}) {{", index_type(wide), first.name, width, columns,
+                         32 * width));
+    row.append(loop.text());
+    row.line("}");
+    for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
+      const ir::RowStage::Reduction& reduction = stage.reductions[i];
+      ir::ScalarStep combine;
+      combine.kind = ir::ScalarStep::Kind::Apply;
+      combine.op = op_of(reduction.kind);
+      combine.dtype = reduction.dtype;
+      const std::string other = fmt::format("({})__shfl_xor_sync(0xffffffffu, {}, distance)", value_type(reduction.dtype), partial[i]);
+      row.line("#pragma unroll");
+      row.line(fmt::format("for (int distance = 16; distance > 0; distance /= 2) {} = {};", partial[i],
+                           elementwise(kernel_, combine, reduction.dtype, {partial[i], other})));
+      accumulated[static_cast<std::size_t>(reduction.slot)] = partial[i];
+    }
+  }
+}
+
+}  // namespace anydim::codegen_cuda

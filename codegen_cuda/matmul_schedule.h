@@ -1,0 +1,49 @@
+// The schedules of a matmul, as structs.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cuda {
+
+// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0`: mma.sync on 16-bit operands with sums in f32.
+struct MmaSchedule {
+  std::int64_t block_rows = 64, block_columns = 64, block_depth = 32;  // of a block's tile
+  std::int64_t stages = 3;                                             // tiles of operands in shared memory
+  std::int64_t warps_down = 2, warps_across = 2;                       // the block's warps, each with an equal part of the tile
+  std::int64_t group = 8;                                              // tiles below each other that run at about the same time
+  bool whole_rows =
+      false;  // where row stages follow: a block computes its rows over all columns and runs them; else they are a launch of their own
+
+  static MmaSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const { return 32 * warps_down * warps_across; }
+  std::int64_t warp_rows() const { return block_rows / warps_down; }
+  std::int64_t warp_columns() const { return block_columns / warps_across; }
+  std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
+  // Columns that a warp brings from fragments to rows at a time, and the shared memory of all warps for it, which stages' memory serves for.
+  std::int64_t piece_columns() const;
+  std::int64_t piece_bytes() const;
+  bool operator==(const MmaSchedule&) const = default;
+};
+
+// `matmul_simt bm=64 bn=64 bk=16 tm=4 tn=4 group=8 whole=0`: ordinary arithmetic in any dtype, operands from any scalar program.
+struct SimtSchedule {
+  std::int64_t block_rows = 64, block_columns = 64, block_depth = 16;
+  std::int64_t thread_rows = 4, thread_columns = 4;
+  std::int64_t group = 8;
+  bool whole_rows = false;
+
+  static SimtSchedule from(const ir::Schedule& schedule);
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const { return block_rows / thread_rows * (block_columns / thread_columns); }
+  bool operator==(const SimtSchedule&) const = default;
+};
+
+// Largest multiple of 16 that divides `columns` (a multiple of 16) and is at most 64.
+std::int64_t piece_of(std::int64_t columns);
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,40 @@
+// The ways to compute a matmul, and what their plans share.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "codegen_cuda/matmul_cost.h"
+#include "codegen_cuda/skeleton.h"
+
+namespace anydim::codegen_cuda {
+
+std::unique_ptr<Skeleton> make_matmul_mma_skeleton();
+std::unique_ptr<Skeleton> make_matmul_simt_skeleton();
+
+// Steps of tiles: below each other's number of rows another tile may be best.
+std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);
+
+// The part of a cost that doesn't depend on how products are computed: epilogue, bytes, row stages in the block or in a launch of their own.
+MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns, const MatmulExtents& extents);
+
+// The cheapest few, best first and each another tile; equal costs keep their order. `same_tile` compares two of them.
+template <typename Schedule, typename Seconds, typename SameTile>
+std::vector<ir::Schedule> best_of(const std::vector<Schedule>& found, const Seconds& seconds, const SameTile& same_tile) {
+  constexpr std::size_t most = 8;
+  std::vector<std::pair<double, std::size_t>> ranked;
+  for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(seconds(found[i]), i);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<const Schedule*> chosen;
+  for (const auto& [cost, i] : ranked) {
+    const auto same = [&, number = i](const Schedule* other) { return same_tile(found[number], *other); };
+    if (chosen.size() < most && std::none_of(chosen.begin(), chosen.end(), same)) chosen.push_back(&found[i]);
+  }
+  std::vector<ir::Schedule> schedules;
+  for (const Schedule* schedule : chosen) schedules.push_back(schedule->schedule());
+  return schedules;
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,33 @@
+// Programs over elements that lie side by side: whole vectors are loaded and stored where their places are known to be aligned.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen_cuda/scalar_writer.h"
+
+namespace anydim::codegen_cuda {
+
+// `width` points from `first` on along the loop symbol `symbol`, of which the iteration has `extent`. `first` is a multiple of width and less than the extent.
+struct VectorSpace {
+  std::string symbol;
+  ir::Dim extent;
+  int width = 4;
+  IndexVariable first;
+};
+
+// Writes a program at the points of a vector into `scope`. `prepare` is called once with the writer, for slots; `at_point` once in the scope of a single
+// point, where the symbol and the constant int `lane` (0 ... width - 1) are defined: there it asks for values, and names them in terms of both.
+struct VectorProgram {
+  const ir::ScalarProgram& program;
+  std::vector<std::int32_t> roots;
+  std::vector<ir::Store> stores;
+  std::function<void(ScalarWriter& writer, CodeScope& point, const std::string& lane)> at_point;
+};
+void write_vector(KernelWriter& kernel, CodeScope& scope, const VectorSpace& space, const VectorProgram& program);
+
+// Whether offset, as a function of the space's symbol, is one aligned vector at each of its multiples of width.
+bool is_vector(KernelWriter& kernel, const VectorSpace& space, const ir::Dim& offset);
+
+}  // namespace anydim::codegen_cuda
