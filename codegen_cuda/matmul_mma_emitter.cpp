@@ -26,6 +26,7 @@ class MmaEmitter {
 
   EmittedKernel run() {
     kernel_.use("vectors");
+    kernel_.use("tensor_cores");
     kernel_.use("matmul_mma");
     reserve_names(kernel_);
     declare_tile();

@@ -1,4 +1,4 @@
-// Pieces of a matmul on mma.sync: asynchronous copies into swizzled tiles, fragments, and the way from fragments to rows.
+// Pieces of a matmul on mma.sync: swizzled tiles, fragments, and the way from fragments to rows.
 
 // Where 16-byte chunk `chunk` of row `row` lies in a tile whose rows have `row_chunks` chunks. Chunks trade places within a row so that
 // the eight rows that ldmatrix reads at once lie in different banks.
@@ -9,44 +9,8 @@ __device__ __forceinline__ unsigned swizzled(int row, int chunk) {
   return static_cast<unsigned>(row * row_chunks + (chunk ^ ((row / repeat) & (span - 1)))) * 16u;
 }
 
-// 16 bytes from global to shared memory; bytes from `valid_bytes` on are zero and not read.
-__device__ __forceinline__ void copy_async(unsigned to, const void* from, int valid_bytes) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(valid_bytes)
-               : "memory");
-}
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until at most `pending` of this thread's groups are under way.
-template <int pending>
-__device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-}
-
-// Two values as 16-bit floats, the first in the lower half.
-template <bool brain>
-__device__ __forceinline__ unsigned pack(float first, float second) {
-  unsigned word;
-  if constexpr (brain) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-  else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-  return word;
-}
 __device__ __forceinline__ void store_shared(unsigned to, const unsigned (&words)[4]) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
-}
-
-// Four 8 x 8 matrices of 16-bit elements; lane 8 i + r gives the address of row r of matrix i.
-template <bool transposed>
-__device__ __forceinline__ void load_matrices(unsigned (&words)[4], unsigned address) {
-  if constexpr (transposed) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-                 : "r"(address)
-                 : "memory");
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-                 : "r"(address)
-                 : "memory");
-  }
 }
 
 // The left operand's 16 x 16 fragment at (row, depth) of a tile that holds `row_chunks` chunks a row: of depth, or of rows where `transposed`.
@@ -64,20 +28,6 @@ __device__ __forceinline__ void load_right(unsigned (&words)[4], unsigned tile, 
   const int lane = threadIdx.x % 32;
   if constexpr (transposed) load_matrices<true>(words, tile + swizzled<row_chunks>(depth + lane % 16, column / 8 + lane / 16));
   else load_matrices<false>(words, tile + swizzled<row_chunks>(column + lane % 8 + lane / 16 * 8, depth / 8 + lane / 8 % 2));
-}
-
-// sum[16 x 8] += left[16 x 16] right[16 x 8]. Lane l holds rows l / 4 (words 0, 1) and l / 4 + 8 (words 2, 3), columns 2 (l % 4) and the next.
-template <bool brain>
-__device__ __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4], unsigned right_0, unsigned right_1) {
-  if constexpr (brain) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
-  } else {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
-  }
 }
 
 // Rows of an operand's tile that lie contiguous in memory: row r is tile_chunks pieces of 16 bytes from source + r * stride (16-bit elements). Rows from

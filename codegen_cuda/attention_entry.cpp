@@ -1,0 +1,116 @@
+#include "codegen_cuda/attention_entry.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+void write_function(CodeScope& scope, const std::string& header, const std::function<void(CodeScope&)>& body) {
+  CodeScope inner(&scope);
+  body(inner);
+  scope.line(header + " {");
+  scope.append(inner.text());
+  scope.line("};");
+}
+
+void declare_below(KernelWriter& kernel, const std::string& symbol, const Dim& below) {
+  ir::SymbolInfo info;
+  info.below = below;
+  kernel.symbols().declare(symbol, std::move(info));
+}
+
+std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows, const std::string& pointer) {
+  const auto buffer = static_cast<std::size_t>(rows.buffer);
+  const std::string offset = write_offset(kernel, scope, rows.offset, kernel.buffer_type(buffer).dims);
+  const std::string stride = write_index(kernel, scope, rows.stride);
+  return fmt::format("{{reinterpret_cast<{}>({}) + {}, {}}}", pointer, kernel.buffer(buffer), offset, stride);
+}
+
+}  // namespace
+
+void reserve_attention_names(KernelWriter& kernel) {
+  for (const char* name :
+       {"rows",     "keys",         "depth",         "width",   "row_blocks", "width_blocks", "place",   "point",  "first_row",
+        "last_row", "first_column", "first_key",     "end_key", "query",      "key",          "value",   "output", "score",
+        "added",    "score_value",  "write_element", "row",     "column",     "key_row",      "element", "product"})
+    kernel.fresh(name);
+}
+
+Dim batch_points(const ir::AttentionForm& form) {
+  Dim points = 1;
+  for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
+  return points;
+}
+
+void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const IndexVariable& point) {
+  const std::string symbol = "$point";
+  declare_below(kernel, symbol, batch_points(form));
+  scope.define(symbol, point);
+  Dim rest = Dim::symbol(symbol);
+  for (std::size_t i = form.batch.size(); i-- > 0;) {
+    const ir::Iteration& iteration = form.batch[i];
+    const Dim value = i == 0 ? rest : ir::mod(rest, iteration.extent);
+    rest = ir::floor_div(rest, iteration.extent);
+    scope.define(iteration.symbol, name_index(kernel, scope, value, iteration.symbol));
+  }
+}
+
+void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const RowNames& rows,
+                      bool wide) {
+  declare_below(kernel, first_row_symbol, form.row.extent);
+  declare_below(kernel, last_row_symbol, form.row.extent);
+  scope.define(first_row_symbol, {rows.first, wide});
+  scope.define(last_row_symbol, {rows.last, wide});
+  const Dim keys = form.key.extent;
+  Dim first = 0, end = keys;
+  for (const Dim& begin : range.begins) first = ir::max(first, begin);
+  for (const Dim& limit : range.ends) end = ir::min(end, limit);
+  if (!range.ends.empty()) end = ir::max(end, 0);
+  if (!range.begins.empty()) first = ir::min(first, keys);
+  scope.line(fmt::format("const {} first_key = {}, end_key = {};", index_type(wide), write_index(kernel, scope, first),
+                         write_index(kernel, scope, end)));
+}
+
+void write_element_function(KernelWriter& kernel, CodeScope& scope, const ElementFunction& function, const ir::ScalarProgram& program) {
+  std::string parameters;
+  for (const ElementParameter& parameter : function.parameters)
+    parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", index_type(function.wide), parameter.name);
+  if (!function.product.empty()) parameters += fmt::format(", {} {}", function.type, function.product);
+  write_function(scope, fmt::format("const auto {} = [&]({}) -> {}", function.name, parameters, function.type), [&](CodeScope& body) {
+    for (const ElementParameter& parameter : function.parameters) body.define(parameter.symbol, {parameter.name, function.wide});
+    ScalarWriter writer(kernel, program, body);
+    if (!function.product.empty()) writer.set_accumulated(0, function.product, body);
+    const std::string value = writer.value(body, static_cast<std::int32_t>(program.steps.size()) - 1);
+    body.line(fmt::format("return {};", value));
+  });
+}
+
+void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::string& name, const std::string& type,
+                          const ir::AttentionForm& form, bool wide) {
+  const std::string index = index_type(wide);
+  write_function(scope, fmt::format("const auto {} = [&]({} row, {} column, {} value)", name, index, index, type), [&](CodeScope& body) {
+    body.define(form.row.symbol, {"row", wide});
+    body.define(form.width.symbol, {"column", wide});
+    std::vector<std::int32_t> roots;
+    for (const ir::Store& store : form.stores) roots.push_back(store.step);
+    ScalarWriter writer(kernel, form.epilogue, body, roots);
+    writer.set_accumulated(0, "value", body);
+    for (const ir::Store& store : form.stores) writer.store(body, store);
+  });
+}
+
+std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows) {
+  return place_of(kernel, scope, rows, "const unsigned short*");
+}
+
+std::string output_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows) {
+  const auto buffer = static_cast<std::size_t>(rows.buffer);
+  return place_of(kernel, scope, rows, storage_type(kernel.buffer_type(buffer).dtype) + "*");
+}
+
+}  // namespace anydim::codegen_cuda

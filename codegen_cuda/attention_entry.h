@@ -1,0 +1,51 @@
+// What surrounds the device function of every attention kernel: the batch point, the keys that its rows may see, functions that give single elements.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen_cuda/attention_operands.h"
+#include "codegen_cuda/attention_score.h"
+#include "codegen_cuda/kernel_writer.h"
+#include "codegen_cuda/scalar_writer.h"
+
+namespace anydim::codegen_cuda {
+
+// Takes the names that attention kernels give to variables, so that nothing else is called like them. Before begin_entry.
+void reserve_attention_names(KernelWriter& kernel);
+
+// Product of the batch extents.
+ir::Dim batch_points(const ir::AttentionForm& form);
+
+// Defines the batch symbols from `point`, a variable with the number of the batch point.
+void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const IndexVariable& point);
+
+// Expressions for a block's first and last row.
+struct RowNames {
+  std::string first, last;
+};
+// Defines first_key and end_key: [first_key, end_key) lies within the keys and holds all that the block's rows may see.
+void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const RowNames& rows,
+                      bool wide);
+
+struct ElementParameter {
+  std::string symbol, name;  // loop symbol, and what the function calls it
+};
+// `const auto NAME = [&](INDEX a, INDEX b, ...) -> TYPE { ... };`: the program's last step at a point. `product`: a last parameter of that type, the
+// program's Accumulated slot 0; empty: there is none.
+struct ElementFunction {
+  std::string name, type;
+  std::vector<ElementParameter> parameters;
+  std::string product{};
+  bool wide = false;  // INDEX is long long, else int
+};
+void write_element_function(KernelWriter& kernel, CodeScope& scope, const ElementFunction& function, const ir::ScalarProgram& program);
+// The same for the epilogue: stores every result of one output element, `value` being Accumulated slot 0.
+void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::string& name, const std::string& type,
+                          const ir::AttentionForm& form, bool wide);
+
+// `{pointer, stride}` of rows at the current batch point.
+std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows);
+std::string output_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows);
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,193 @@
+// Attention on mma.sync: sm_80 and everything newer.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen_cuda/attention_entry.h"
+#include "codegen_cuda/attention_schedule.h"
+#include "codegen_cuda/attention_skeletons.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+constexpr double log2_e = 1.4426950408889634;
+
+std::string score_form(ScoreForm form) {
+  static constexpr const char* names[] = {"scaled", "column", "element", "plain"};
+  return fmt::format("ScoreForm::{}", names[static_cast<int>(form)]);
+}
+
+std::string output_form(OutputForm form) {
+  static constexpr const char* names[] = {"narrow", "wide", "program"};
+  return fmt::format("OutputForm::{}", names[static_cast<int>(form)]);
+}
+
+class AttentionMma final : public Skeleton {
+ public:
+  std::string_view name() const override { return "attention_mma"; }
+
+  bool accepts(const PlanInputs& inputs) const override {
+    if (!std::holds_alternative<ir::AttentionForm>(inputs.form.skeleton)) return false;
+    const ir::AttentionForm& form = attention_form(inputs);
+    // Rows and keys are counted in 32 bits.
+    for (const Dim& extent : {form.row.extent, form.key.extent})
+      if (ir::bounds(extent, inputs.form.symbols).high > ir::default_symbol_maximum) return false;
+    return attention_operands(inputs.region, form, inputs.form.symbols).has_value();
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override;
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
+    return attention_mma_seconds(inputs.target, AttentionMmaSchedule::from(schedule), attention_sizes(inputs, keys), has_column(inputs));
+  }
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return attention_edges(inputs); }
+  std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override;
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override;
+
+ private:
+  static bool has_column(const PlanInputs& inputs) { return attention_score(attention_form(inputs)).form == ScoreForm::Column; }
+};
+
+std::vector<ir::Schedule> AttentionMma::candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const {
+  const ir::Interval rows = extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent);
+  const ir::Interval keys = extent_in_bucket(inputs, bucket, attention_form(inputs).key.extent);
+  std::vector<AttentionMmaSchedule> schedules{
+      {.warps = 4, .points = 1, .tiles = 1, .keys = 64, .stages = 2},  // the safe one
+      {.warps = 8, .points = 1, .tiles = 1, .keys = 64, .stages = 2}, {.warps = 4, .points = 1, .tiles = 2, .keys = 64, .stages = 2},
+      {.warps = 4, .points = 1, .tiles = 2, .keys = 32, .stages = 3}, {.warps = 4, .points = 1, .tiles = 1, .keys = 128, .stages = 2},
+      {.warps = 4, .points = 1, .tiles = 1, .keys = 64, .stages = 1}, {.warps = 2, .points = 1, .tiles = 1, .keys = 64, .stages = 2},
+  };
+  // Short sequences: the rows of one need few warps, so several batch points share a block.
+  for (const std::int64_t warps : {1, 2, 4}) {
+    if (rows.low > 16 * warps || 2 * 16 * warps < rows.low) continue;
+    for (const std::int64_t points : {1, 2, 4, 8}) {
+      if (warps * points > 8) continue;
+      for (const std::int64_t block_keys : {16, 32, 64, 128}) {
+        if (block_keys > 16 && block_keys >= 2 * keys.high) continue;
+        schedules.push_back({.warps = warps, .points = points, .tiles = 1, .keys = block_keys, .stages = 1});
+      }
+    }
+  }
+  std::vector<ir::Schedule> result;
+  for (const AttentionMmaSchedule& fields : schedules) {
+    ir::Schedule schedule = fields.schedule();
+    if (!misfit(inputs, schedule) && std::find(result.begin(), result.end(), schedule) == result.end())
+      result.push_back(std::move(schedule));
+  }
+  return result;
+}
+
+std::optional<std::string> AttentionMma::misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const {
+  const AttentionMmaSchedule fields = AttentionMmaSchedule::from(schedule);
+  const ir::AttentionForm& form = attention_form(inputs);
+  const std::int64_t depth = *form.depth.extent.constant(), width = *form.width.extent.constant();
+  if (fields.warps < 1 || fields.points < 1 || fields.tiles < 1 || fields.stages < 1 || fields.keys < 16 || fields.keys % 16 != 0)
+    return "warps, points, tiles and stages are at least 1, keys a multiple of 16";
+  if (fields.threads() > 512) return fmt::format("{} threads a block; at most 512 are planned for", fields.threads());
+  const std::int64_t registers = fields.registers(depth, width);
+  if (registers > 255) return fmt::format("about {} registers a thread; 255 is the most", registers);
+  if (registers * fields.threads() > inputs.target.registers_per_multiprocessor)
+    return fmt::format("about {} registers for {} threads; a multiprocessor has {}", registers * fields.threads(), fields.threads(),
+                       inputs.target.registers_per_multiprocessor);
+  const std::int64_t shared = fields.shared_bytes(depth, width, has_column(inputs));
+  if (shared > inputs.target.shared_per_block)
+    return fmt::format("{} bytes of shared memory; a block may have {}", shared, inputs.target.shared_per_block);
+  if (fields.points > 1 && fields.warps > 1 && key_range(form, inputs.form.symbols).depends_on_batch)
+    return "batch points that share a barrier see different numbers of keys";
+  return std::nullopt;
+}
+
+// The struct that the device function takes its numbers from.
+std::string numbers(const AttentionMmaSchedule& fields, const AttentionOperands& operands, const AttentionScore& score) {
+  return fmt::format(R"(
+struct Attention {{
+  static constexpr int depth = {}, width = {};  // of a head's queries and keys, of its values
+  static constexpr int warps = {}, points = {};  // warps of a batch point, batch points of a block
+  static constexpr int tiles = {};  // fragments of 16 queries of a warp
+  static constexpr int keys = {}, stages = {};  // of a tile, tiles in shared memory
+  static constexpr bool brain = {}, output_brain = {};  // bf16, else f16
+  static constexpr ScoreForm score = {};
+  static constexpr float scale = {:.9g}f;  // of a product, for exp2
+  static constexpr OutputForm output = {};
+}};
+using Kernel = AttentionMma<Attention>;
+)",
+                     operands.depth, operands.width, fields.warps, fields.points, fields.tiles, fields.keys, fields.stages,
+                     operands.dtype == ir::DType::BF16, operands.output_dtype == ir::DType::BF16, score_form(score.form),
+                     score.scale * log2_e, output_form(operands.output_form));
+}
+
+EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool) const {
+  const AttentionMmaSchedule fields = AttentionMmaSchedule::from(schedule);
+  const ir::AttentionForm& form = attention_form(inputs);
+  const auto operands = attention_operands(inputs.region, form, inputs.form.symbols);
+  internal_check(operands.has_value(), "attention_mma emits what it accepts");
+  const AttentionScore score = attention_score(form);
+  const KeyRange range = key_range(form, inputs.form.symbols);
+
+  KernelWriter kernel(inputs, bucket, fmt::format("// {}: {}\n", inputs.region.name, to_string(schedule)));
+  for (const char* piece : {"vectors", "tensor_cores", "attention", "attention_mma"}) kernel.use(piece);
+  kernel.declare(numbers(fields, *operands, score));
+  reserve_attention_names(kernel);
+  const EntryOptions options{
+      .name = "attention",
+      .threads = static_cast<int>(fields.threads()),
+      .blocks = static_cast<int>(fields.resident_blocks(inputs.target, operands->depth, operands->width, score.form == ScoreForm::Column)),
+      .tensor_maps = 0,
+      .dependent = true};
+  CodeScope& scope = kernel.begin_entry(options);
+  const Dim points = batch_points(form);
+  scope.line(fmt::format("const int rows = {}, keys = {};", write_index(kernel, scope, form.row.extent),
+                         write_index(kernel, scope, form.key.extent)));
+  scope.line(fmt::format(
+      "const BlockPlace place = place_block(rows, {}, Kernel::block_rows, Attention::points, threadIdx.x / Kernel::point_threads, {});",
+      write_index(kernel, scope, points), !range.ends.empty() && range.begins.empty()));
+  scope.line("if (!place.any) return;");
+  const bool wide = !kernel.fits_int(points);
+  scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
+  define_batch_point(kernel, scope, form, {"point", wide});
+  define_key_range(kernel, scope, form, range, {"place.first_row", "place.last_row"}, false);
+
+  const bool column = score.form == ScoreForm::Column, computed = score.form == ScoreForm::Element || score.form == ScoreForm::Plain;
+  if (column) {
+    write_element_function(kernel, scope, {.name = "added", .type = "float", .parameters = {{form.key.symbol, "key"}}}, score.program);
+  } else {
+    scope.line("const auto added = [](int) { return 0.0f; };");
+  }
+  if (computed) {
+    const std::vector<ElementParameter> parameters{{form.row.symbol, "row"}, {form.key.symbol, "key"}};
+    write_element_function(kernel, scope, {.name = "score_value", .type = "float", .parameters = parameters, .product = "product"},
+                           score.program);
+  } else {
+    scope.line("const auto score_value = [](int, int, float product) { return product; };");
+  }
+  std::string output = "{nullptr, 0}";
+  if (operands->output_form == OutputForm::Program) {
+    write_store_function(kernel, scope, "write_element", "float", form, false);
+  } else {
+    scope.line("const auto write_element = [](int, int, float) {};");
+    output = output_rows(kernel, scope, operands->output);
+  }
+  const std::string query = operand_rows(kernel, scope, operands->query), key = operand_rows(kernel, scope, operands->key),
+                    value = operand_rows(kernel, scope, operands->value);
+  scope.line(fmt::format("const OperandRows query{}, key{}, value{};\nconst OutputRows output{};", query, key, value, output));
+  scope.line("Kernel::run(place, query, key, value, output, rows, keys, first_key, end_key, added, score_value, write_element);");
+  kernel.end_entry();
+
+  ir::DeviceLaunch launch;
+  launch.entry = options.name;
+  launch.grid[0] = ir::ceil_div(form.row.extent, fields.block_rows()) * ir::ceil_div(points, fields.points);
+  launch.block[0] = options.threads;
+  launch.shared_bytes = fields.shared_bytes(operands->depth, operands->width, column);
+  launch.dependent = inputs.target.has_dependent_launch();
+  return {.source = kernel.finish(), .launches = {std::move(launch)}};
+}
+
+}  // namespace
+
+std::unique_ptr<Skeleton> make_attention_mma_skeleton() { return std::make_unique<AttentionMma>(); }
+
+}  // namespace anydim::codegen_cuda

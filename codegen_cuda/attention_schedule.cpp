@@ -1,0 +1,40 @@
+#include "codegen_cuda/attention_schedule.h"
+
+#include <algorithm>
+
+namespace anydim::codegen_cuda {
+
+AttentionMmaSchedule AttentionMmaSchedule::from(const ir::Schedule& schedule) {
+  return {.warps = schedule.field("warps"),
+          .points = schedule.field("points"),
+          .tiles = schedule.field("tiles"),
+          .keys = schedule.field("keys"),
+          .stages = schedule.field("stages")};
+}
+
+ir::Schedule AttentionMmaSchedule::schedule() const {
+  return {.name = "attention_mma", .fields = {{"warps", warps}, {"points", points}, {"tiles", tiles}, {"keys", keys}, {"stages", stages}}};
+}
+
+std::int64_t AttentionMmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width, bool column) const {
+  const std::int64_t row = 2 * depth + 16 + 2 * width + 16;  // device/attention_mma.cuh: 16 spare bytes end each row
+  return points * stages * keys * (row + (column ? 4 : 0));
+}
+
+std::int64_t AttentionMmaSchedule::registers(std::int64_t depth, std::int64_t width) const {
+  const std::int64_t queries = depth / 4, outputs = width / 2, scores = keys / 2, weights = keys / 4;  // of one tile of 16 rows
+  constexpr std::int64_t addresses = 60;
+  return tiles * (queries + outputs + scores + weights) + addresses;
+}
+
+std::int64_t AttentionMmaSchedule::resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width, bool column) const {
+  constexpr std::int64_t reserved = 1024;  // shared memory that the system keeps of each block
+  const std::int64_t rounded = (registers(depth, width) + 7) / 8 * 8;
+  const std::int64_t blocks =
+      std::min({target.registers_per_multiprocessor / (rounded * threads()),
+                target.shared_per_multiprocessor / (shared_bytes(depth, width, column) + reserved),
+                target.threads_per_multiprocessor / threads(), static_cast<std::int64_t>(target.blocks_per_multiprocessor)});
+  return std::max<std::int64_t>(blocks, 1);
+}
+
+}  // namespace anydim::codegen_cuda

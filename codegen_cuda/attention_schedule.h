@@ -1,0 +1,56 @@
+// The schedules of attention as structs, what they use, and what they cost.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "codegen_cuda/attention_score.h"
+#include "codegen_cuda/skeleton.h"
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cuda {
+
+// `attention_mma warps=4 points=1 tiles=1 keys=64 stages=2`
+//
+// A block computes `points` batch points side by side, each by `warps` warps of `tiles` times 16 queries that share the batch point's keys and
+// values, which pass through shared memory `keys` at a time in a ring of `stages`.
+struct AttentionMmaSchedule {
+  std::int64_t warps = 4;
+  std::int64_t points = 1;
+  std::int64_t tiles = 1;
+  std::int64_t keys = 64;  // a multiple of 16
+  std::int64_t stages = 2;
+
+  static AttentionMmaSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const { return 32 * warps * points; }
+  std::int64_t block_rows() const { return 16 * tiles * warps; }  // of one batch point
+  // Dynamic shared memory of a block; `column`: the score adds something for a key.
+  std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
+  // Of a thread, from above for what the accumulators and fragments take.
+  std::int64_t registers(std::int64_t depth, std::int64_t width) const;
+  // Blocks that one multiprocessor holds at a time, at least 1.
+  std::int64_t resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width, bool column) const;
+};
+
+// Concrete sizes of one launch.
+struct AttentionSizes {
+  double points = 0, rows = 0, keys = 0;
+  double depth = 0, width = 0;
+  double visible = 1;        // share of the keys that lie in a row's key range
+  double element_bytes = 2;  // of an operand's element
+};
+// At values of the region's keys. Extents that are no key count as a middling size.
+AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys);
+
+// Seconds of one launch.
+double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule, const AttentionSizes& sizes, bool column);
+double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes);
+
+// Of attention's keys, the same for each of its skeletons: where a query tile, a block or a wave fills up.
+std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs);
+
+inline const ir::AttentionForm& attention_form(const PlanInputs& inputs) { return std::get<ir::AttentionForm>(inputs.form.skeleton); }
+
+}  // namespace anydim::codegen_cuda

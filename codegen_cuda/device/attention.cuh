@@ -1,0 +1,177 @@
+// What the attention kernels share: scores, running sums of rows, and how finished rows leave the registers of tensor cores.
+
+// How a product becomes a score. Column: something is added for each key. Element: something is added for each query and key. Plain: computed.
+enum class ScoreForm { scaled, column, element, plain };
+// Narrow: rows of f16 or bf16. Wide: rows of f32. Program: element by element.
+enum class OutputForm { narrow, wide, program };
+
+// Rows of an operand: row r begins at first + r * stride (elements).
+struct OperandRows {
+  const unsigned short* first;
+  long long stride;
+};
+struct OutputRows {
+  void* first;
+  long long stride;
+};
+
+__device__ __forceinline__ float negative_infinity() { return __uint_as_float(0xff800000u); }
+constexpr float log2_e = 1.4426950408889634f;
+
+// What a block of the grid works on. Row blocks of a batch point follow each other, so that they share keys and values in the L2 cache.
+struct BlockPlace {
+  bool any = false;   // the grid may be larger than the work
+  bool live = true;   // false: repeats the last batch point and stores nothing, because the block has room for more batch points than there are
+  long long point = 0;
+  int first_row = 0, last_row = 0;  // of the block
+};
+
+// Blocks that have `rows` of `points` batch points each; `slot` is this warp's batch point among them. Where later rows see more keys they go first.
+__device__ __forceinline__ BlockPlace place_block(int rows, long long batch_points, int block_rows, int points, int slot, bool later_rows_first) {
+  const int row_blocks = rows / block_rows + (rows % block_rows != 0);
+  if (row_blocks == 0) return {};
+  const long long group = blockIdx.x / static_cast<unsigned>(row_blocks);
+  int row_block = static_cast<int>(blockIdx.x % static_cast<unsigned>(row_blocks));
+  if (later_rows_first) row_block = row_blocks - 1 - row_block;
+  if (group * points >= batch_points) return {};
+  const long long point = group * points + slot;
+  const int first = row_block * block_rows, left = rows - first;
+  return {true, point < batch_points, point < batch_points ? point : batch_points - 1, first, first + (left < block_rows ? left : block_rows) - 1};
+}
+
+__device__ __forceinline__ int tile_count(int first_key, int end_key, int tile_keys) {
+  return end_key > first_key ? (end_key - first_key + tile_keys - 1) / tile_keys : 0;
+}
+
+__device__ __forceinline__ float exp2_fast(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+// What is added to a score, in units that exp2 takes. A finite mask stays finite: a row that is masked from end to end has equal weights.
+__device__ __forceinline__ float exponent_units(float added) {
+  constexpr float lowest = -3.4028234663852886e38f;
+  const float scaled = added * log2_e;
+  return scaled == negative_infinity() && added >= lowest ? lowest : scaled;
+}
+
+// Over the four lanes that hold one row of a fragment.
+__device__ __forceinline__ float quad_max(float value) {
+  value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
+  return fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 2));
+}
+__device__ __forceinline__ float quad_sum(float value) {
+  value += __shfl_xor_sync(0xffffffffu, value, 1);
+  return value + __shfl_xor_sync(0xffffffffu, value, 2);
+}
+
+// Four neighbouring lanes hold a pair of columns of each of four tiles; afterwards each lane holds all four pairs of one tile.
+__device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
+  const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+#pragma unroll
+  for (int pair = 0; pair < 4; pair += 2) {
+    const unsigned received = __shfl_xor_sync(0xffffffffu, odd ? words[pair] : words[pair + 1], 1);
+    if (odd) words[pair] = received;
+    else words[pair + 1] = received;
+  }
+#pragma unroll
+  for (int pair = 0; pair < 2; ++pair) {
+    const unsigned received = __shfl_xor_sync(0xffffffffu, upper ? words[pair] : words[pair + 2], 2);
+    if (upper) words[pair] = received;
+    else words[pair + 2] = received;
+  }
+}
+
+// A row's running maximum (of scores as the exponential takes them) and this lane's part of its sum of weights.
+struct RowState {
+  float maximum = negative_infinity(), sum = 0;
+};
+
+// Turns the scores of one half of a fragment (rows lane / 4, or lane / 4 + 8) into weights, over fragments of 8 keys each. Returns the factor by which
+// earlier sums of the row shrink. columns[c]: what is added for key c of the tile (ScoreForm::column). score_value(key, product): see ScoreForm.
+// Keys from end_key on weigh nothing.
+template <class A, int fragments, class ScoreValue>
+__device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, RowState& state, const float* columns, int tile_key, int end_key,
+                                       const ScoreValue& score_value) {
+  const int lane_column = 2 * (static_cast<int>(threadIdx.x) % 4);
+  const bool tail = tile_key + 8 * fragments > end_key;
+  float maximum = state.maximum;
+#pragma unroll
+  for (int n = 0; n < fragments; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float& score = scores[n][2 * half + i];
+      const int column = 8 * n + lane_column + i, key = tile_key + column;
+      if constexpr (A::score == ScoreForm::column) score = fmaf(score, A::scale, columns[column]);
+      if constexpr (A::score == ScoreForm::element)
+        score = fmaf(score, A::scale, exponent_units(score_value(key < end_key ? key : end_key - 1, score)));
+      if constexpr (A::score == ScoreForm::plain) score = score_value(key < end_key ? key : end_key - 1, score);
+      if (tail && key >= end_key) score = negative_infinity();
+      maximum = fmaxf(maximum, score);
+    }
+  }
+  maximum = quad_max(maximum);
+  // While every score is -infinity nothing may be subtracted from it: the weights are exp(-infinity) = 0.
+  const float base = maximum == negative_infinity() ? 0 : maximum;
+  constexpr float factor = A::score == ScoreForm::scaled ? A::scale : A::score == ScoreForm::plain ? log2_e : 1.0f;
+  const float shrink = exp2_fast((state.maximum - base) * factor);
+  float sum = 0;
+#pragma unroll
+  for (int n = 0; n < fragments; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float& score = scores[n][2 * half + i];
+      if constexpr (A::score == ScoreForm::scaled) score = exp2_fast(fmaf(score, factor, -base * factor));
+      else score = exp2_fast((score - base) * factor);
+      sum += score;
+    }
+  }
+  state.maximum = maximum;
+  state.sum = fmaf(state.sum, shrink, sum);
+  return shrink;
+}
+
+// 1 / the row's sum. Without keys the output is an empty sum; with keys that are all -infinity it is 0 / 0, as softmax gives.
+__device__ __forceinline__ float inverse_sum(const RowState& state, int keys) { return keys == 0 ? 1.0f : 1.0f / quad_sum(state.sum); }
+
+// Writes 16 finished rows from first_row on, those below `rows`. A lane holds columns 8 tile + 2 (lane % 4) and the next of rows lane / 4 (elements 0, 1)
+// and lane / 4 + 8. write_element(row, column, value) is called for OutputForm::program.
+template <class A, class WriteElement>
+__device__ __forceinline__ void write_rows(const OutputRows& to, const float (&outputs)[A::width / 8][4], int first_row, int rows,
+                                           const WriteElement& write_element) {
+  const int lane = threadIdx.x % 32, pair = 2 * (lane % 4);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = first_row + lane / 4 + 8 * half;
+    const bool inside = row < rows;
+    if constexpr (A::output == OutputForm::narrow) {
+      constexpr int whole = A::width / 32 * 4;
+      unsigned short* const place = static_cast<unsigned short*>(to.first) + (inside ? row : 0) * to.stride;
+#pragma unroll
+      for (int tile = 0; tile < whole; tile += 4) {
+        unsigned words[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) words[i] = pack<A::output_brain>(outputs[tile + i][2 * half], outputs[tile + i][2 * half + 1]);
+        transpose_quad(words);
+        if (inside) *reinterpret_cast<uint4*>(place + 8 * (tile + lane % 4)) = {words[0], words[1], words[2], words[3]};
+      }
+#pragma unroll
+      for (int tile = whole; tile < A::width / 8; ++tile) {
+        const unsigned word = pack<A::output_brain>(outputs[tile][2 * half], outputs[tile][2 * half + 1]);
+        if (inside) *reinterpret_cast<unsigned*>(place + 8 * tile + pair) = word;
+      }
+    } else if (inside) {
+#pragma unroll
+      for (int tile = 0; tile < A::width / 8; ++tile) {
+        const float first = outputs[tile][2 * half], second = outputs[tile][2 * half + 1];
+        if constexpr (A::output == OutputForm::wide) {
+          *reinterpret_cast<float2*>(static_cast<float*>(to.first) + row * to.stride + 8 * tile + pair) = {first, second};
+        } else {
+          write_element(row, 8 * tile + pair, first);
+          write_element(row, 8 * tile + pair + 1, second);
+        }
+      }
+    }
+  }
+}
