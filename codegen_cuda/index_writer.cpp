@@ -41,9 +41,10 @@ class Emission {
     if (dim.kind() == Dim::Kind::Symbol || dim.kind() == Dim::Kind::Value) return leaf(dim);
     if (dim.kind() == Dim::Kind::Sum) return sum(dim, within_int);
     CodeScope& home = home_of(scope_, dim);
-    if (const auto found = known(dim)) return *found;
+    // Only there: further out the same symbols may be other variables.
+    if (const auto found = home.dims.find(dim); found != home.dims.end()) return found->second;
     auto [expression, stem] = compute(dim);
-    const IndexVariable variable{kernel_.fresh(stem), expression.wide && !kernel_.fits_int(dim)};
+    const IndexVariable variable{kernel_.fresh_numbered(stem), expression.wide && !kernel_.fits_int(dim)};
     const std::string cast = expression.wide && !variable.wide ? "(int)" : "";
     home.line(fmt::format("const {} {} = {}{};", index_type(variable.wide), variable.name, cast, expression.name));
     home.dims.emplace(dim, variable);
@@ -64,13 +65,6 @@ class Emission {
       case ir::Comparison::LessEqual: return "<=";
     }
     internal_error("a comparison is one of four");
-  }
-
-  std::optional<IndexVariable> known(const Dim& dim) {
-    for (CodeScope* at = &scope_; at != nullptr; at = at->parent()) {
-      if (const auto found = at->dims.find(dim); found != at->dims.end()) return found->second;
-    }
-    return std::nullopt;
   }
 
   IndexVariable leaf(const Dim& dim) {
@@ -184,7 +178,7 @@ class Emission {
     if (divisor.constant() && wide) by = "(long long)" + by;
     const bool plain = top.low >= 0 && bottom.low >= 0;
     const std::string function = std::string(plain ? "" : "floor_") + (modulo ? "remainder" : "quotient");
-    return {{fmt::format("{}({}, {})", function, widened_index(a, wide), by), wide}, modulo ? "rest" : "whole"};
+    return {{fmt::format("{}({}, {})", function, bare(widened_index(a, wide)), by), wide}, modulo ? "rest" : "whole"};
   }
 
   KernelWriter& kernel_;
@@ -206,6 +200,16 @@ CodeScope& home_of(CodeScope& scope, const Dim& dim) {
   return *deepest;
 }
 
+std::string bare(std::string expression) {
+  if (!expression.starts_with('(') || !expression.ends_with(')')) return expression;
+  int depth = 0;
+  for (std::size_t i = 0; i < expression.size(); ++i) {
+    depth += expression[i] == '(' ? 1 : expression[i] == ')' ? -1 : 0;
+    if (depth == 0 && i + 1 < expression.size()) return expression;
+  }
+  return expression.substr(1, expression.size() - 2);
+}
+
 std::string write_index(KernelWriter& kernel, CodeScope& scope, const Dim& dim) { return Emission(kernel, scope).value(dim).name; }
 
 std::string write_offset(KernelWriter& kernel, CodeScope& scope, const Dim& offset, const std::vector<Dim>& dims) {
@@ -216,7 +220,7 @@ std::string write_offset(KernelWriter& kernel, CodeScope& scope, const Dim& offs
 IndexVariable name_index(KernelWriter& kernel, CodeScope& scope, const Dim& dim, std::string_view stem) {
   const IndexVariable expression = Emission(kernel, scope).value(dim);
   const IndexVariable variable{kernel.fresh(stem), expression.wide};
-  scope.line(fmt::format("const {} {} = {};", index_type(variable.wide), variable.name, expression.name));
+  scope.line(fmt::format("const {} {} = {};", index_type(variable.wide), variable.name, bare(expression.name)));
   return variable;
 }
 

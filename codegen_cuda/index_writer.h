@@ -12,6 +12,8 @@ namespace anydim::codegen_cuda {
 std::string write_index(KernelWriter& kernel, CodeScope& scope, const ir::Dim& dim);
 // The same for a row-major offset known to lie within a buffer of `dims`: 32 bits suffice where the buffer has fewer than 2^31 elements.
 std::string write_offset(KernelWriter& kernel, CodeScope& scope, const ir::Dim& offset, const std::vector<ir::Dim>& dims);
+// An expression without the parentheses that enclose all of it.
+std::string bare(std::string expression);
 // The same as a variable of its own at the end of `scope`.
 IndexVariable name_index(KernelWriter& kernel, CodeScope& scope, const ir::Dim& dim, std::string_view stem);
 

@@ -138,6 +138,13 @@ std::string KernelWriter::fresh(std::string_view stem) {
   return name;
 }
 
+std::string KernelWriter::fresh_numbered(std::string_view stem) {
+  for (int number = 1;; ++number) {
+    const std::string name = std::string(stem) + std::to_string(number);
+    if (!names_.contains(name)) return fresh(name);
+  }
+}
+
 void KernelWriter::use(std::string_view piece) { pieces_.emplace(piece); }
 
 CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
@@ -176,7 +183,7 @@ void KernelWriter::end_entry() {
 void KernelWriter::block(CodeScope& scope, std::string_view header, const std::function<void(CodeScope&)>& body) {
   CodeScope inner(&scope);
   body(inner);
-  scope.line(std::string(header) + " {");
+  scope.line(header.empty() ? "{" : std::string(header) + " {");
   scope.append(inner.text());
   scope.line("}");
 }

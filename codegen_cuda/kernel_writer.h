@@ -82,6 +82,8 @@ class KernelWriter {
 
   // An unused name that starts with `stem` (any characters that no name holds become _).
   std::string fresh(std::string_view stem);
+  // The same with a number in any case, so that a stem may be a function's name: "exp1".
+  std::string fresh_numbered(std::string_view stem);
   std::uint64_t fresh_number() { return ++numbers_; }
 
   // Includes device/NAME.cuh (the prelude always is; order is device_text.h's).

@@ -108,23 +108,56 @@ ScalarWriter::Placed ScalarWriter::place(CodeScope& scope, std::int32_t position
   for (CodeScope* at = &scope; at != nullptr; at = at->parent()) {
     if (const auto found = at->steps.find(key); found != at->steps.end()) return {found->second, at};
   }
-  // A step symbol in an index is an operand too: its scope must know it before the index is looked at.
-  const auto need_symbols = [&](const Dim& dim) {
-    for (const auto& [symbol, number] : symbol_steps_) {
-      if (dim.mentions({.symbol = symbol})) place(scope, number);
-    }
-  };
-  for (const Dim& index : step.index) need_symbols(index);
-  for (const ScalarStep::Condition& condition : step.conditions) {
-    need_symbols(condition.left);
-    need_symbols(condition.right);
-  }
+  place_symbols(scope, step);
   std::vector<Placed> operands;
   for (const std::int32_t operand : step.operands) operands.push_back(place(scope, operand));
   CodeScope& home = home_of_step(scope, step, position, operands);
   const Placed placed = write(home, position, operands);
   placed.home->steps[key] = placed.text;
   return placed;
+}
+
+// A step symbol in an index is an operand too: its scope must know it before the index is looked at.
+void ScalarWriter::place_symbols(CodeScope& scope, const ScalarStep& step) {
+  const auto need = [&](const Dim& dim) {
+    for (const auto& [symbol, number] : symbol_steps_) {
+      if (dim.mentions({.symbol = symbol})) place(scope, number);
+    }
+  };
+  for (const Dim& index : step.index) need(index);
+  for (const ScalarStep::Condition& condition : step.conditions) {
+    need(condition.left);
+    need(condition.right);
+  }
+}
+
+bool ScalarWriter::varies(std::int32_t position, const std::string& symbol) const {
+  const ScalarStep& step = steps_.at(at(position));
+  const auto mentions = [&](const Dim& dim) {
+    return std::any_of(symbol_steps_.begin(), symbol_steps_.end(),
+                       [&](const auto& known) { return dim.mentions({.symbol = known.first}) && varies(known.second, symbol); }) ||
+           dim.mentions({.symbol = symbol});
+  };
+  return std::any_of(step.index.begin(), step.index.end(), mentions) ||
+         std::any_of(step.conditions.begin(), step.conditions.end(),
+                     [&](const auto& condition) { return mentions(condition.left) || mentions(condition.right); }) ||
+         std::any_of(step.operands.begin(), step.operands.end(), [&](std::int32_t operand) { return varies(operand, symbol); });
+}
+
+bool ScalarWriter::index_varies(std::int32_t load, const std::string& symbol) const {
+  const ScalarStep& step = steps_.at(at(load));
+  return std::any_of(symbol_steps_.begin(), symbol_steps_.end(), [&](const auto& known) {
+    const bool read =
+        std::any_of(step.index.begin(), step.index.end(), [&](const Dim& dim) { return dim.mentions({.symbol = known.first}); });
+    return read && varies(known.second, symbol);
+  });
+}
+
+std::string ScalarWriter::address(CodeScope& scope, std::int32_t load) {
+  const ScalarStep& step = steps_.at(at(load));
+  place_symbols(scope, step);
+  const auto buffer = at(step.buffer);
+  return fmt::format("{} + {}", kernel_.buffer(buffer), write_offset(kernel_, scope, load_offset(load), kernel_.buffer_type(buffer).dims));
 }
 
 CodeScope& ScalarWriter::home_of_step(CodeScope& scope, const ScalarStep& step, std::int32_t position,
@@ -171,7 +204,7 @@ std::string ScalarWriter::mask_of(CodeScope& scope, std::int32_t position) {
 }
 
 std::string ScalarWriter::named(CodeScope& home, DType dtype, std::string_view stem, const std::string& expression) {
-  const std::string name = kernel_.fresh(std::string(stem) + "_");
+  const std::string name = kernel_.fresh_numbered(stem);
   home.line(fmt::format("const {} {} = {};", value_type(dtype), name, expression));
   return name;
 }
@@ -210,7 +243,7 @@ std::string ScalarWriter::load(CodeScope& home, std::int32_t position) {
   const ScalarStep& step = steps_[at(position)];
   const auto& dims = kernel_.buffer_type(at(step.buffer)).dims;
   const std::string offset = write_offset(kernel_, home, load_offset(position), dims);
-  const std::string element = widened(kernel_, step.dtype, fmt::format("{}[{}]", kernel_.buffer(at(step.buffer)), offset));
+  const std::string element = widened(kernel_, step.dtype, fmt::format("{}[{}]", kernel_.buffer(at(step.buffer)), bare(offset)));
   std::string mask = mask_of(home, position);
   // A checked index of an empty dim stands for no element at all.
   for (const auto& [symbol, number] : symbol_steps_) {
@@ -228,7 +261,7 @@ std::string ScalarWriter::checked_index(CodeScope& home, std::int32_t position, 
   const bool wide = !kernel_.fits_int(extent);
   const std::string limit = write_index(kernel_, home, extent), mask = mask_of(home, position);
   kernel_.use("report");
-  const std::string name = kernel_.fresh("index_");
+  const std::string name = kernel_.fresh_numbered("index");
   home.line(fmt::format("const {} {} = {}checked_index(error, {}, {}, {}, {});", index_type(wide), name, wide ? "" : "(int)", step.check,
                         index, limit, mask.empty() ? "true" : mask));
   home.define(names_.at(ir::step_symbol(position)).leaf().symbol, {name, wide});
@@ -254,7 +287,7 @@ std::string ScalarWriter::stored_value(CodeScope& scope, const ir::Store& store)
 void ScalarWriter::store(CodeScope& scope, const ir::Store& store) {
   const std::string element = stored_value(scope, store);
   const std::string offset = write_offset(kernel_, scope, store_offset(store), kernel_.output_type(at(store.output)).dims);
-  scope.line(fmt::format("{}[{}] = {};", kernel_.output(at(store.output)), offset, element));
+  scope.line(fmt::format("{}[{}] = {};", kernel_.output(at(store.output)), bare(offset), element));
 }
 
 }  // namespace anydim::codegen_cuda

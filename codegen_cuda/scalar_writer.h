@@ -38,6 +38,12 @@ class ScalarWriter {
   ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
   // A load that happens only under a condition, or at an index that is itself loaded.
   bool conditional(std::int32_t step) const { return !guards_.at(static_cast<std::size_t>(step)).empty(); }
+  // Whether the step, its operands or an index that it reads at mention a loop symbol.
+  bool varies(std::int32_t step, const std::string& symbol) const;
+  // Whether a checked index that a load reads at varies with the symbol.
+  bool index_varies(std::int32_t load, const std::string& symbol) const;
+  // Address of the element that a load reads; the checked indices it needs are written in `scope` at the latest.
+  std::string address(CodeScope& scope, std::int32_t load);
   // Row-major offsets over the kernel's symbols (CheckedIndex symbols as this kernel calls them).
   ir::Dim load_offset(std::int32_t step) const;
   ir::Dim store_offset(const ir::Store& store) const;
@@ -50,6 +56,7 @@ class ScalarWriter {
   void find_guards(const std::vector<std::int32_t>& roots);
   ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
   Placed place(CodeScope& scope, std::int32_t step);
+  void place_symbols(CodeScope& scope, const ir::ScalarStep& step);
   CodeScope& home_of_step(CodeScope& scope, const ir::ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands);
   Placed write(CodeScope& home, std::int32_t position, const std::vector<Placed>& operands);
   std::string named(CodeScope& home, ir::DType dtype, std::string_view stem, const std::string& expression);

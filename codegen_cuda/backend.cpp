@@ -1,0 +1,145 @@
+#include "codegen_cuda/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "codegen_cuda/compile.h"
+#include "codegen_cuda/source_hash.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+// The version that caches are filled with where NVRTC itself is not there to ask: kernels compiled elsewhere then still serve.
+constexpr const char* pinned_nvrtc = "13.0";
+
+using Skeletons = std::vector<std::unique_ptr<Skeleton>>;
+
+const Skeleton& skeleton_of(const Skeletons& skeletons, const PlanInputs& inputs, const ir::Schedule& schedule) {
+  for (const auto& skeleton : skeletons) {
+    if (skeleton->name() == schedule.name && skeleton->accepts(inputs)) return *skeleton;
+  }
+  throw Error(ErrorKind::Unsupported, fmt::format("the schedule `{}` does not compute a region of kind {} on {}", to_string(schedule),
+                                                  ir::skeleton_name(inputs.form), inputs.target.architecture));
+}
+
+EmittedKernel emit(const Skeletons& skeletons, const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule,
+                   bool checked) {
+  const Skeleton& skeleton = skeleton_of(skeletons, inputs, schedule);
+  if (const auto why = skeleton.misfit(inputs, schedule)) {
+    throw Error(ErrorKind::Resource, fmt::format("the schedule `{}` does not fit {} ({}): {}", to_string(schedule), inputs.target.name,
+                                                 inputs.target.architecture, *why));
+  }
+  return skeleton.emit(inputs, bucket, schedule, checked);
+}
+
+class CudaBackend : public ir::Backend {
+ public:
+  explicit CudaBackend(const CudaOptions& options) : options_(options), skeletons_(all_skeletons()) {}
+
+  std::string target() const override {
+    const CudaTarget& part = options_.target;
+    return fmt::format("cuda {} {} multiprocessors {} {} bytes shared{}{}", part.architecture, part.multiprocessors, part.shared_per_block,
+                       part.shared_per_multiprocessor, options_.output == CudaOutput::Ptx ? " ptx" : "",
+                       options_.checked ? " checked" : "");
+  }
+
+  std::string generator() const override {
+    std::string version = pinned_nvrtc;
+    try {
+      version = nvrtc()->version();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Resource) throw;
+    }
+    return fmt::format("{} NVRTC {}", source_hash, version);
+  }
+
+  std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override { return std::nullopt; }
+  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor&) const override {
+    internal_error("weights keep their layout on CUDA");
+  }
+
+  std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
+    const auto form = form_of(region);
+    const PlanInputs inputs{options_.target, region, *form};
+    std::vector<ir::Schedule> schedules;
+    for (const auto& skeleton : skeletons_) {
+      if (!skeleton->accepts(inputs)) continue;
+      for (ir::Schedule& schedule : skeleton->candidates(inputs, bucket)) schedules.push_back(std::move(schedule));
+    }
+    if (schedules.empty()) {
+      throw Error(ErrorKind::Unsupported, fmt::format("the region {} of kind {} has no kernel for {}", region.name,
+                                                      ir::skeleton_name(*form), options_.target.architecture));
+    }
+    return schedules;
+  }
+
+  double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int) const override {
+    const auto form = form_of(region);
+    const PlanInputs inputs{options_.target, region, *form};
+    return skeleton_of(skeletons_, inputs, schedule).estimate(inputs, schedule, keys);
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
+    const auto form = form_of(region);
+    const PlanInputs inputs{options_.target, region, *form};
+    std::vector<std::vector<std::int64_t>> edges(region.keys.size());
+    for (const auto& skeleton : skeletons_) {
+      if (!skeleton->accepts(inputs)) continue;
+      const auto own = skeleton->key_edges(inputs);
+      for (std::size_t i = 0; i < std::min(edges.size(), own.size()); ++i) edges[i].insert(edges[i].end(), own[i].begin(), own[i].end());
+    }
+    for (auto& of_key : edges) {
+      std::sort(of_key.begin(), of_key.end());
+      of_key.erase(std::unique(of_key.begin(), of_key.end()), of_key.end());
+    }
+    return edges;
+  }
+
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+    const auto form = form_of(region);
+    const EmittedKernel emitted = emit(skeletons_, {options_.target, region, *form}, bucket, schedule, options_.checked);
+    const std::string name = fmt::format("{} `{}` {}", region.name, to_string(schedule), to_string(bucket));
+    return compile_emitted(*nvrtc(), options_.target, options_.output, emitted, name);
+  }
+
+  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }
+
+ private:
+  std::shared_ptr<const Nvrtc> nvrtc() const {
+    const std::lock_guard lock(nvrtc_mutex_);
+    if (!nvrtc_) nvrtc_ = Nvrtc::open(options_.nvrtc_path);
+    return nvrtc_;
+  }
+
+  // The loop form of a sealed region is derived once: costs are asked for many shapes.
+  std::shared_ptr<const ir::LoopForm> form_of(const ir::Region& region) const {
+    if (region.identity.empty()) return std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
+    const std::lock_guard lock(forms_mutex_);
+    std::shared_ptr<const ir::LoopForm>& form = forms_[region.identity];
+    if (!form) form = std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
+    return form;
+  }
+
+  CudaOptions options_;
+  Skeletons skeletons_;
+  mutable std::mutex nvrtc_mutex_, forms_mutex_;
+  mutable std::shared_ptr<const Nvrtc> nvrtc_;
+  mutable std::map<std::string, std::shared_ptr<const ir::LoopForm>> forms_;  // by the region's identity
+};
+
+}  // namespace
+
+std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options) { return std::make_unique<CudaBackend>(options); }
+
+std::string cuda_source(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
+                        bool checked) {
+  const ir::LoopForm form = ir::derive_loop_form(region);
+  return emit(all_skeletons(), {target, region, form}, bucket, schedule, checked).source;
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,27 @@
+// The CUDA code generator behind ir::Backend. It needs no GPU and no driver; kernels are compiled by NVRTC, which is opened when one is first needed.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "codegen_cuda/nvrtc.h"
+#include "codegen_cuda/target.h"
+#include "ir/backend.h"
+
+namespace anydim::codegen_cuda {
+
+struct CudaOptions {
+  CudaTarget target;
+  CudaOutput output = CudaOutput::Cubin;
+  bool checked = false;    // the twins whose waits are bounded and that trap with where they stand
+  std::string nvrtc_path;  // library or its folder; empty: Nvrtc::open() looks for it
+};
+
+// Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing, Error{Unsupported} for a region that no skeleton computes on this device.
+std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options);
+
+// The CUDA C++ of a region's kernel, for looking and for tests.
+std::string cuda_source(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
+                        bool checked = false);
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,18 @@
+#include "codegen_cuda/attention_skeletons.h"
+#include "codegen_cuda/matmul_skeletons.h"
+#include "codegen_cuda/skeleton.h"
+
+namespace anydim::codegen_cuda {
+
+std::vector<std::unique_ptr<Skeleton>> all_skeletons() {
+  std::vector<std::unique_ptr<Skeleton>> skeletons;
+  skeletons.push_back(make_map_skeleton());
+  skeletons.push_back(make_rows_skeleton());
+  skeletons.push_back(make_matmul_mma_skeleton());
+  skeletons.push_back(make_matmul_simt_skeleton());
+  skeletons.push_back(make_attention_mma_skeleton());
+  skeletons.push_back(make_attention_simt_skeleton());
+  return skeletons;
+}
+
+}  // namespace anydim::codegen_cuda

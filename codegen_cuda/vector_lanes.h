@@ -1,0 +1,51 @@
+// Neighbouring points of a loop computed by one thread: what lies side by side in memory is one access.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen_cuda/scalar_writer.h"
+
+namespace anydim::codegen_cuda {
+
+// Points first, first + 1, ... first + width - 1 of a loop symbol, all of them below the extent; `first` is a multiple of width.
+struct LaneRange {
+  std::string symbol;
+  ir::Dim extent;
+  int width = 1;
+  IndexVariable first;
+};
+
+// Whether `offset` runs along the symbol by ones and starts at a multiple of the width: one aligned access covers the lanes. Symbols of checked indices
+// count as constants.
+bool is_contiguous(const ir::SymbolTable& symbols, const ir::Dim& offset, const std::string& symbol, const ir::Dim& extent, int width);
+
+// Writes vector loads, then a loop over the lanes, then vector stores:
+//
+//     VectorLanes lanes(kernel, scope, range);
+//     lanes.load(writer);                     // contiguous loads of the writer's program come from arrays
+//     writer.value(lanes.point(), step)       // in the loop; the symbol is this lane's there
+//     lanes.store(writer, store);
+//     lanes.finish();
+class VectorLanes {
+ public:
+  // Defines the symbol in `scope` (as the first lane's) and in point().
+  VectorLanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range);
+
+  CodeScope& point() { return range_.width == 1 ? scope_ : point_; }
+  // "0" for one lane, else the name of the loop's counter.
+  const std::string& lane() const { return lane_; }
+  void load(ScalarWriter& writer);
+  void store(ScalarWriter& writer, const ir::Store& store);
+  void finish();
+
+ private:
+  KernelWriter& kernel_;
+  CodeScope& scope_;
+  LaneRange range_;
+  CodeScope point_;
+  std::string lane_, place_;  // names of the loop's counter and of the symbol at a lane
+  std::vector<std::string> after_;
+};
+
+}  // namespace anydim::codegen_cuda

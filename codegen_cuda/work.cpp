@@ -1,0 +1,114 @@
+#include "codegen_cuda/work.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Op;
+using ir::ScalarStep;
+
+// Instructions of one operation, roughly; those of the special function unit count as the eight that could run meanwhile.
+double operation_clocks(const ScalarStep& step) {
+  const bool is_f64 = step.dtype == ir::DType::F64;
+  const double slow = is_f64 ? 32 : 1;  // most parts have few f64 units
+  switch (step.op) {                    // NOLINT: all others are simple
+    case Op::div:
+    case Op::mod: return ir::is_float(step.dtype) ? 16 * slow : 40;
+    case Op::sqrt:
+    case Op::reciprocal: return 12 * slow;
+    case Op::exp:
+    case Op::log: return 12 * slow;
+    case Op::tanh:
+    case Op::sigmoid: return 24 * slow;
+    case Op::erf:
+    case Op::gelu:
+    case Op::gelu_tanh: return 28 * slow;
+    case Op::sin:
+    case Op::cos:
+    case Op::tan:
+    case Op::asin:
+    case Op::acos:
+    case Op::atan:
+    case Op::sinh:
+    case Op::cosh:
+    case Op::asinh:
+    case Op::acosh:
+    case Op::atanh: return 40 * slow;
+    case Op::pow: return 80 * slow;
+    default: return step.dtype == ir::DType::F64 ? 16 : 1;
+  }
+}
+
+}  // namespace
+
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys) {
+  ir::Dim points(1);
+  for (const ir::Iteration& iteration : space) points = points * iteration.extent;
+  if (const auto constant = points.constant()) return static_cast<double>(*constant);
+  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
+    if (inputs.region.keys[i] == points) return static_cast<double>(keys[i]);
+    // Keys leave constants out: points are a multiple of one.
+    const ir::Dim rest = ir::simplify(ir::floor_div(points, inputs.region.keys[i]), inputs.form.symbols);
+    if (const auto factor = rest.constant(); factor && rest * inputs.region.keys[i] == points) {
+      return static_cast<double>(*factor) * static_cast<double>(keys[i]);
+    }
+  }
+  constexpr double middling = 4096;
+  return middling;
+}
+
+double traffic_bytes(const PlanInputs& inputs, double points) {
+  double bytes = 0;
+  const auto add = [&](ir::ValueId value) {
+    const ir::TensorType& type = inputs.region.body.tensor_type(value);
+    // A buffer of unknown size is as large as the iteration space.
+    const auto elements = ir::product(type.dims).constant();
+    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) * static_cast<double>(ir::size_of(type.dtype));
+  };
+  for (const ir::ValueId value : inputs.region.body.body.parameters) add(value);
+  for (const ir::ValueId value : inputs.region.body.body.results) add(value);
+  return bytes;
+}
+
+double point_clocks(const ir::ScalarProgram& program) {
+  double clocks = 1;
+  for (const ScalarStep& step : program.steps) {
+    if (step.kind == ScalarStep::Kind::Apply) clocks += operation_clocks(step);
+    else if (step.kind == ScalarStep::Kind::Load) clocks += 4;
+    else if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded) clocks += 4;
+  }
+  return clocks;
+}
+
+ElementSizes element_sizes(const PlanInputs& inputs) {
+  ElementSizes sizes;
+  const auto add = [&](ir::ValueId value) {
+    const auto bytes = static_cast<std::int64_t>(ir::size_of(inputs.region.body.tensor_type(value).dtype));
+    sizes.widest = std::max(sizes.widest, bytes);
+    sizes.narrowest = std::min(sizes.narrowest, bytes);
+  };
+  for (const ir::ValueId value : inputs.region.body.body.parameters) add(value);
+  for (const ir::ValueId value : inputs.region.body.body.results) add(value);
+  return sizes;
+}
+
+double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident, double bytes, double clocks) {
+  constexpr double launch = 2.0e-6;    // start, the first loads' latency and the end, as recalled; a graph's node costs about this
+  constexpr double l2_speedup = 2.5;   // bandwidth of the L2 cache over the memory's
+  constexpr double lanes = 128;        // of a multiprocessor
+  constexpr double saturating = 1024;  // threads of a multiprocessor that keep its share of the bandwidth busy
+  const double at_once = std::max(1.0, static_cast<double>(target.multiprocessors) * resident);
+  const double waves = std::max(1.0, std::ceil(blocks / at_once));
+  const double busy = std::clamp(blocks * threads / (target.multiprocessors * saturating), 0.02, 1.0);
+  const double bandwidth = target.memory_bandwidth * (bytes <= static_cast<double>(target.l2_bytes) * 0.6 ? l2_speedup : 1.0) * busy;
+  // Blocks of the last wave take as long as those of a full one.
+  const double used = std::min(1.0, blocks / (waves * at_once)) * waves * at_once;
+  const double multiprocessors = std::clamp(used / resident / waves, 1.0, static_cast<double>(target.multiprocessors));
+  const double computing = clocks / (lanes * target.clock * multiprocessors);
+  return launch + std::max(bytes / bandwidth, computing);
+}
+
+}  // namespace anydim::codegen_cuda
