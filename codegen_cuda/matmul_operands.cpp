@@ -40,6 +40,31 @@ TensorOperand tensor_operand(const ir::Region& region, const ir::ScalarProgram& 
 
 }  // namespace
 
+std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir::MatmulForm& form, const ir::Iteration& row) {
+  constexpr std::size_t most_dims = 4, element_bytes = 2;
+  const auto depth = form.k.extent.constant();
+  if (!operand.direct || operand.major != Major::Depth || !depth || *depth < 1) return std::nullopt;
+  const auto stride = operand.direct->stride.constant();
+  if (!stride) return std::nullopt;
+  // A tensor of one row may have any stride; the encoder wants one that holds a row.
+  BoxedOperand result{.buffer = operand.direct->buffer,
+                      .dims = {form.k.extent, ir::max(row.extent, 1)},
+                      .strides = {Dim(static_cast<std::int64_t>(element_bytes) * *stride)},
+                      .batch = {}};
+  Dim rest = operand.direct->offset;
+  for (const ir::Iteration& iteration : form.batch) {
+    if (!rest.mentions({.symbol = iteration.symbol})) continue;
+    const auto along = ir::affine_in(rest, iteration.symbol);
+    if (!along || !along->stride.is_constant() || *along->stride.constant() % piece != 0 || *along->stride.constant() <= 0) return std::nullopt;
+    result.dims.push_back(ir::max(iteration.extent, 1));
+    result.strides.push_back(along->stride * static_cast<std::int64_t>(element_bytes));
+    result.batch.push_back(iteration.symbol);
+    rest = along->base;
+  }
+  if (!rest.is_constant(0) || *stride <= 0 || result.dims.size() > most_dims) return std::nullopt;
+  return result;
+}
+
 // Most loads of an operand's program run along one direction: tiles take that one, so that threads beside each other read elements beside each other.
 Major operand_major(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& depth,
                     const ir::SymbolTable& symbols) {

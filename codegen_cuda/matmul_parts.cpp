@@ -24,7 +24,7 @@ void write_lambda(CodeScope& scope, const std::string& name, const std::string& 
 
 void reserve_names(KernelWriter& kernel) {
   for (const char* name :
-       {"memory", "shared", "depth_tiles", "warp",         "thread_of_warp", "sums", "piece",        "piece_of_warp", "fetch", "store",
+       {"memory", "shared", "depth_tiles", "warp",         "thread_of_warp", "ring", "pieces", "step", "warpgroup", "sums", "piece",        "piece_of_warp", "fetch", "store",
         "tile",   "to",     "place",       "row",          "chunk",          "line", "chunk_number", "values",        "word",  "part",
         "i",      "j",      "distance",    "row_of_block", "first_depth"}) {
     kernel.fresh(name);
@@ -97,18 +97,28 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   const std::string start = fmt::format("{} * {}", piece.thread, piece.width);
   CodeScope loop(&scope);
   const std::string row = kernel.fresh("row_of_piece"), column = kernel.fresh("column_of_piece");
-  loop.line(fmt::format("const int {} = {} / {}, {} = {} % {};", row, place, piece.columns, column, place, piece.columns));
+  if (piece.transposed) {
+    const std::int64_t vectors = piece.rows / piece.width;  // down the piece
+    loop.line(fmt::format("const int {0} = {2} / {3} % {4} * {3}, {1} = {2} / {5};", row, column, place, piece.width, vectors, piece.rows));
+  } else {
+    loop.line(fmt::format("const int {0} = {2} / {3}, {1} = {2} % {3};", row, column, place, piece.columns));
+  }
+  const std::string &row_of_product = piece.transposed ? column : row, &column_of_product = piece.transposed ? row : column;
   const bool wide_m = !fits_with(kernel, form.m.extent, 1024), wide_n = !fits_with(kernel, form.n.extent, 1024);
-  const IndexVariable m = write_variable(loop, kernel, form.m.symbol, wide_m,
-                                         piece.row_step == 1 ? fmt::format("{} + {}", piece.first_row, row)
-                                                             : fmt::format("{} + {} * {}", piece.first_row, row, piece.row_step));
-  const IndexVariable n = write_variable(loop, kernel, form.n.symbol, wide_n, fmt::format("{} + {}", piece.first_column, column));
+  const std::string steps = piece.row_step == 1 ? row_of_product : fmt::format("{} * {}", row_of_product, piece.row_step);
+  const IndexVariable m = write_variable(loop, kernel, form.m.symbol, wide_m, fmt::format("{} + {}", piece.first_row, steps));
+  const IndexVariable n = write_variable(loop, kernel, form.n.symbol, wide_n, fmt::format("{} + {}", piece.first_column, column_of_product));
   loop.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m.name, names.rows.name, n.name, names.columns.name));
   loop.define(form.m.symbol, m);
 
   const std::string sum = kernel.fresh("sum");
   loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
-  loop.line(fmt::format("load_vector({}, {} + {} * {} + {});", sum, piece.base, row, piece.pitch, column));
+  if (piece.transposed) {
+    loop.line("#pragma unroll");
+    loop.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = ({})[({} + i) * {} + {}];", piece.width, sum, piece.base, row, piece.pitch, column));
+  } else {
+    loop.line(fmt::format("load_vector({}, {} + {} * {} + {});", sum, piece.base, row, piece.pitch, column));
+  }
   const VectorSpace space{.symbol = form.n.symbol, .extent = form.n.extent, .width = piece.width, .first = n};
   VectorProgram program{.program = form.epilogue, .roots = {form.epilogue_step}, .stores = form.stores, .at_point = {}};
   std::string values;

@@ -54,7 +54,8 @@ struct SumPiece {
   std::int64_t row_step = 1;  // rows of the product between rows of the piece
   std::string first_column;
   std::string thread, threads;
-  int width = 4;  // columns that a thread does at a time
+  int width = 4;  // columns of the product that a thread does at a time
+  bool transposed = false;  // rows of the piece are columns of the product (first_column is of the first), and the other way round
 };
 // Where the epilogue's value goes when row stages follow: element (m, n) to pointer[(m + row_shift) * pitch + n].
 struct KeptRows {

@@ -1,5 +1,7 @@
 #include "codegen_cuda/matmul_schedule.h"
 
+#include <algorithm>
+
 namespace anydim::codegen_cuda {
 
 std::int64_t piece_of(std::int64_t columns) {
@@ -58,6 +60,55 @@ ir::Schedule SimtSchedule::schedule() const {
                      {"tn", thread_columns},
                      {"group", group},
                      {"whole", whole_rows ? 1 : 0}}};
+}
+
+WgmmaSchedule WgmmaSchedule::from(const ir::Schedule& schedule) {
+  return {.block_rows = schedule.field("bm"),
+          .block_columns = schedule.field("bn"),
+          .stages = schedule.field("stages"),
+          .blocks = schedule.field("blocks"),
+          .group = schedule.field("group"),
+          .swapped = schedule.field("swap") != 0,
+          .persistent = schedule.field("persistent") != 0};
+}
+
+ir::Schedule WgmmaSchedule::schedule() const {
+  return {.name = "matmul_wgmma",
+          .fields = {{"bm", block_rows},
+                     {"bn", block_columns},
+                     {"stages", stages},
+                     {"blocks", blocks},
+                     {"group", group},
+                     {"swap", swapped ? 1 : 0},
+                     {"persistent", persistent ? 1 : 0}}};
+}
+
+std::int64_t WgmmaSchedule::piece_columns() const { return piece_of(block_columns); }
+
+std::int64_t WgmmaSchedule::pieces_bytes() const {
+  constexpr std::int64_t piece_rows = 16, gap = 8;
+  return 4 * multiplying_warpgroups() * piece_rows * (piece_columns() + gap) * 4;
+}
+
+std::int64_t WgmmaSchedule::shared_bytes() const {
+  constexpr std::int64_t barrier_bytes = 8, alignment = 16;
+  return stages * stage_bytes() + (2 * stages * barrier_bytes + alignment - 1) / alignment * alignment + pieces_bytes();
+}
+
+std::int64_t WgmmaSchedule::registers_needed() const {
+  constexpr std::int64_t rest = 64;  // addresses, descriptors, the epilogue
+  return block_columns / 2 + rest;
+}
+
+WgmmaSchedule::Registers WgmmaSchedule::registers(std::int64_t per_multiprocessor) const {
+  const auto down = [](std::int64_t count) { return count / 8 * 8; };
+  const std::int64_t groups = multiplying_warpgroups() + 1;
+  Registers result;
+  result.launch = std::min<std::int64_t>(248, down(per_multiprocessor / (threads() * blocks)));
+  if (registers_needed() <= result.launch) return result;
+  result.starting = blocks == 1 ? 40 : 24;
+  result.multiplying = std::min<std::int64_t>(240, down((result.launch * groups - result.starting) / multiplying_warpgroups()));
+  return result;
 }
 
 }  // namespace anydim::codegen_cuda

@@ -43,6 +43,35 @@ struct SimtSchedule {
   bool operator==(const SimtSchedule&) const = default;
 };
 
+// `matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap=0 persistent=1`: wgmma on tiles that tensor memory access brings (sm_90a).
+struct WgmmaSchedule {
+  std::int64_t block_rows = 128, block_columns = 128;  // of a block's tile; 64 rows a warpgroup
+  std::int64_t stages = 4;
+  std::int64_t blocks = 1;  // intended blocks of a multiprocessor
+  std::int64_t group = 8;
+  bool swapped = false;     // the tile's rows are the product's columns and the other way round, for products of few rows
+  bool persistent = false;  // as many blocks as run at once take one tile after the other
+
+  static constexpr std::int64_t block_depth = 64;
+  static WgmmaSchedule from(const ir::Schedule& schedule);
+  ir::Schedule schedule() const;
+
+  std::int64_t multiplying_warpgroups() const { return block_rows / 64; }
+  std::int64_t threads() const { return 128 * (multiplying_warpgroups() + 1); }
+  std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
+  std::int64_t piece_columns() const;
+  std::int64_t pieces_bytes() const;   // of all multiplying warps
+  std::int64_t shared_bytes() const;
+
+  // Registers of a thread: at launch, and of each role where warpgroups trade them (0: they don't).
+  struct Registers {
+    std::int64_t launch = 0, starting = 0, multiplying = 0;
+  };
+  Registers registers(std::int64_t per_multiprocessor) const;
+  std::int64_t registers_needed() const;  // by a multiplying thread
+  bool operator==(const WgmmaSchedule&) const = default;
+};
+
 // Largest multiple of 16 that divides `columns` (a multiple of 16) and is at most 64.
 std::int64_t piece_of(std::int64_t columns);
 

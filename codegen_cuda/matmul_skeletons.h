@@ -11,6 +11,7 @@
 
 namespace anydim::codegen_cuda {
 
+std::unique_ptr<Skeleton> make_matmul_wgmma_skeleton();
 std::unique_ptr<Skeleton> make_matmul_mma_skeleton();
 std::unique_ptr<Skeleton> make_matmul_simt_skeleton();
 

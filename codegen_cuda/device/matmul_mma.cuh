@@ -98,25 +98,3 @@ __device__ __forceinline__ void multiply_tiles(float (&sums)[Tile::warp_rows / 1
   }
   wait_copies<0>();
 }
-
-// Piece `piece` of a warp's sums, 16 rows x `columns`, to rows in shared memory `columns` + 8 apart (which no two lanes' banks disagree about). Pieces
-// are numbered along columns first.
-template <int columns, int rows_of_16, int fragments>
-__device__ __forceinline__ void store_piece(float* to, const float (&sums)[rows_of_16][fragments][4], int piece) {
-  constexpr int across = fragments * 8 / columns, pitch = columns + 8;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  float* place = to + lane / 4 * pitch + lane % 4 * 2;
-#pragma unroll
-  for (int i = 0; i < rows_of_16; ++i) {
-#pragma unroll
-    for (int part = 0; part < across; ++part) {
-      if (piece != i * across + part) continue;
-#pragma unroll
-      for (int j = 0; j < columns / 8; ++j) {
-        const float(&sum)[4] = sums[i][part * (columns / 8) + j];
-        *reinterpret_cast<float2*>(place + j * 8) = float2{sum[0], sum[1]};
-        *reinterpret_cast<float2*>(place + 8 * pitch + j * 8) = float2{sum[2], sum[3]};
-      }
-    }
-  }
-}

@@ -1,0 +1,60 @@
+// Transaction barriers in shared memory, and tensor memory access (sm_90).
+
+__device__ __forceinline__ void initialise_barrier(unsigned barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+// Makes initialised barriers visible to the asynchronous proxy and to the cluster; a barrier of the block (or cluster) must follow.
+__device__ __forceinline__ void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+__device__ __forceinline__ void arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+// True once the phase of this parity has completed; a fresh barrier counts as having completed parity 1.
+__device__ __forceinline__ bool has_completed(unsigned barrier, unsigned parity) {
+  unsigned done;
+  asm volatile(
+      "{\n"
+      ".reg .pred completed;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 completed, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, completed;\n"
+      "}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+// `number` and `iteration` say where a checked wait ran out.
+template <bool checked>
+__device__ __forceinline__ void wait_for(unsigned barrier, unsigned parity, KernelError* error, int number, int iteration) {
+  if constexpr (checked) {
+    constexpr int most_tries = 1 << 18;
+    for (int tries = 0; !has_completed(barrier, parity); ++tries) {
+      if (tries == most_tries) report_wait(error, number, parity, iteration);
+    }
+  } else {
+    while (!has_completed(barrier, parity)) {
+    }
+  }
+}
+
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+
+// A box of a tensor to shared memory, at coordinates innermost first; its bytes, those out of bounds too, count towards the barrier's transaction.
+__device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to), "l"(&map),
+               "r"(barrier), "r"(x), "r"(y)
+               : "memory");
+}
+__device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&map),
+               "r"(barrier), "r"(x), "r"(y), "r"(z)
+               : "memory");
+}
+__device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z, int u) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+               "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(u)
+               : "memory");
+}

@@ -1,0 +1,54 @@
+// A ring of tiles in shared memory between one thread that starts copies and the warpgroups that multiply. Stage s has a barrier that is full when its
+// bytes have arrived, and one that is empty when every warp has read it.
+
+template <class Tile>
+struct Ring {
+  unsigned memory;  // stages, then the full barriers, then the empty ones
+
+  __device__ __forceinline__ unsigned stage(int step) const { return memory + (unsigned)(step % Tile::stages) * Tile::stage_bytes; }
+  __device__ __forceinline__ unsigned full(int step) const { return memory + Tile::stages * Tile::stage_bytes + (unsigned)(step % Tile::stages) * 8u; }
+  __device__ __forceinline__ unsigned empty(int step) const { return full(step) + Tile::stages * 8u; }
+  // Parity of the phase that the step's stage is in.
+  __device__ __forceinline__ static unsigned parity(int step) { return (unsigned)(step / Tile::stages) & 1u; }
+
+  // By one thread; a barrier of the block must follow.
+  __device__ __forceinline__ void initialise() const {
+    for (int s = 0; s < Tile::stages; ++s) {
+      initialise_barrier(full(s), 1);
+      initialise_barrier(empty(s), Tile::multiplying_warps);
+    }
+    publish_barriers();
+  }
+  // Waits until the step's stage may be overwritten, and announces a whole stage of bytes.
+  __device__ __forceinline__ void begin_stage(int step, KernelError* error) const {
+    wait_for<Tile::checked>(empty(step), parity(step) ^ 1u, error, Tile::stages + step % Tile::stages, step);
+    arrive_expecting(full(step), Tile::stage_bytes);
+  }
+};
+
+// sums = left right over `tiles` tiles of depth, at least one, from step `step` of the ring on. By a warpgroup; `rows` is the offset in bytes of its 64 rows.
+template <class Tile>
+__device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8][4], const Ring<Tile>& ring, unsigned rows, int step, int tiles,
+                                              KernelError* error) {
+  const bool elected = threadIdx.x % 32 == 0;
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile, ++step) {
+    wait_for<Tile::checked>(ring.full(step), ring.parity(step), error, step % Tile::stages, step);
+    const unsigned long long left = tile_descriptor(ring.stage(step) + rows), right = tile_descriptor(ring.stage(step) + Tile::left_bytes);
+    pin(sums[0]);
+    begin_multiplications();
+#pragma unroll
+    for (int part = 0; part < Tile::depth / 16; ++part) {
+      constexpr int part_bytes = 32;
+      Tile::multiply(sums, left + part * (part_bytes / 16), right + part * (part_bytes / 16), tile + part > 0);
+    }
+    commit_multiplications();
+    // While this tile is multiplied the one before is done with.
+    wait_multiplications<1>();
+    pin(sums[0]);
+    if (tile > 0 && elected) arrive(ring.empty(step - 1));
+  }
+  wait_multiplications<0>();
+  pin(sums[0]);
+  if (elected) arrive(ring.empty(step - 1));
+}

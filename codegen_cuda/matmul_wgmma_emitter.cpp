@@ -1,0 +1,215 @@
+// matmul_wgmma as CUDA C++: one warpgroup starts copies, the others multiply and finish their rows (device/matmul_wgmma.cuh).
+#include <fmt/format.h>
+
+#include "codegen_cuda/matmul_parts.h"
+#include "codegen_cuda/matmul_rows.h"
+#include "codegen_cuda/matmul_wgmma.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+constexpr int piece_gap = 8;  // elements between rows of a piece, device/matmul_tiles.cuh
+
+class WgmmaEmitter {
+ public:
+  WgmmaEmitter(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked)
+      : kernel_(inputs, bucket, fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule), checked ? ", checked" : "")),
+        form_(std::get<ir::MatmulForm>(inputs.form.skeleton)), schedule_(WgmmaSchedule::from(schedule)), operands_(boxed_operands(inputs).value()),
+        checked_(checked), registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
+        shape_{.rows = schedule_.swapped ? schedule_.block_columns : schedule_.block_rows,
+               .columns = schedule_.swapped ? schedule_.block_rows : schedule_.block_columns,
+               .group = schedule_.group,
+               .all_columns = false} {}
+
+  EmittedKernel run() {
+    for (const char* piece : {"vectors", "matmul_tiles", "tensor_map", "checked_wait", "barriers", "wgmma", "matmul_wgmma"}) kernel_.use(piece);
+    reserve_names(kernel_);
+    declare_tile();
+    CodeScope& entry = kernel_.begin_entry({.name = "matmul",
+                                            .threads = static_cast<int>(schedule_.threads()),
+                                            .blocks = static_cast<int>(schedule_.blocks),
+                                            .tensor_maps = 2,
+                                            .dependent = true});
+    names_ = write_extents(kernel_, entry, form_);
+    tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
+    entry.line(fmt::format("if ((int)blockIdx.x >= {}) return;", tiles_.count));
+    entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
+    entry.line("const Ring<Tile> ring{(unsigned)__cvta_generic_to_shared(shared)};");
+    kernel_.block(entry, "if (threadIdx.x == 0)", [](CodeScope& first) {
+      first.line("prefetch_map(tensor_map0);");
+      first.line("prefetch_map(tensor_map1);");
+      first.line("ring.initialise();");
+    });
+    entry.line("__syncthreads();");
+    entry.line(fmt::format("constexpr int depth_tiles = {};", (*form_.k.extent.constant() + schedule_.block_depth - 1) / schedule_.block_depth));
+    // The same value in all lanes, which the compiler can't tell of threadIdx.x.
+    entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);");
+
+    MatmulRows rows(kernel_, form_, shape_.rows, schedule_.threads());
+    kernel_.block(entry, "if (warpgroup == 0)", [&](CodeScope& scope) { write_copies(scope); });
+    kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, rows); });
+    kernel_.end_entry();
+
+    EmittedKernel result;
+    ir::Dim blocks = tile_count(form_, shape_);
+    if (schedule_.persistent) blocks = ir::min(blocks, kernel_.target().multiprocessors * schedule_.blocks);
+    ir::DeviceLaunch launch{.entry = "matmul",
+                            .grid = {blocks, 1, 1},
+                            .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+                            .shared_bytes = schedule_.shared_bytes(),
+                            .dependent = true};
+    launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows), map_of(second_operand(), schedule_.block_columns)};
+    result.launches.push_back(std::move(launch));
+    if (!form_.rows.empty()) {
+      result.launches.push_back(rows.write_launch());
+      result.workspace_bytes = rows.workspace_bytes();
+    }
+    result.source = kernel_.finish();
+    return result;
+  }
+
+ private:
+  // Of the multiplication: rows of the tile come from the first, columns from the second.
+  const BoxedOperand& first_operand() const { return schedule_.swapped ? operands_.right : operands_.left; }
+  const BoxedOperand& second_operand() const { return schedule_.swapped ? operands_.left : operands_.right; }
+
+  ir::TensorMap map_of(const BoxedOperand& operand, std::int64_t rows) const {
+    constexpr int swizzle_bytes = 128;
+    ir::TensorMap map{.buffer = operand.buffer,
+                      .dtype = operands_.dtype,
+                      .dims = operand.dims,
+                      .strides = operand.strides,
+                      .box = {static_cast<std::int32_t>(schedule_.block_depth), static_cast<std::int32_t>(rows)},
+                      .swizzle_bytes = swizzle_bytes};
+    while (map.box.size() < map.dims.size()) map.box.push_back(1);
+    return map;
+  }
+
+  void declare_tile() {
+    const std::int64_t fragments = schedule_.block_columns / 8, sums = fragments * 4;
+    std::string places, operands;
+    for (std::int64_t i = 0; i < sums; ++i) {
+      const char* between = i == 0 ? "" : i % 16 == 0 ? ",\"\n        \" " : ", ";
+      places += fmt::format("{}%{}", between, i);
+      operands += fmt::format("{}\"+f\"(sums[0][{}][{}])", i == 0 ? "" : i % 8 == 0 ? ",\n          " : ", ", i / 4, i % 4);
+    }
+    const char* type = operands_.dtype == ir::DType::BF16 ? "bf16" : "f16";
+    kernel_.declare(fmt::format(R"(// The tile of a block: operands lie in shared memory as rows of 64 elements of depth.
+struct Tile {{
+  static constexpr int rows = {0}, columns = {1}, depth = {2}, stages = {3};
+  static constexpr int multiplying_warps = {4};
+  static constexpr bool checked = {5};
+  static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
+  static constexpr int piece_columns = {6};
+
+  // sums (+)= 64 rows x 16 of depth times 16 of depth x {1} columns.
+  __device__ __forceinline__ static void multiply(float (&sums)[1][{7}][4], unsigned long long left, unsigned long long right, int accumulate) {{
+    asm volatile(
+        "{{\n"
+        ".reg .pred accumulate;\n"
+        "setp.ne.b32 accumulate, %{10}, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{11}.{11} "
+        "{{{12}}},"
+        " %{8}, %{9}, accumulate, 1, 1, 0, 0;\n"
+        "}}"
+        : {13}
+        : "l"(left), "l"(right), "r"(accumulate));
+  }}
+}};
+
+)",
+                                schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages,
+                                4 * schedule_.multiplying_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums, sums + 1, sums + 2, type,
+                                places, operands));
+  }
+
+  // Coordinates of an operand's batch point.
+  std::string batch_coordinates(CodeScope& scope, const BoxedOperand& operand) {
+    std::string text;
+    for (const std::string& symbol : operand.batch) text += ", " + scope.find(symbol)->name;
+    return text;
+  }
+
+  void write_tiles(CodeScope& scope, const std::function<void(CodeScope&, const TilePlace&)>& body) {
+    scope.line("int step = 0;");
+    kernel_.block(scope, fmt::format("for (int tile = (int)blockIdx.x; tile < {}; tile += (int)gridDim.x, step += depth_tiles)", tiles_.count),
+                  [&](CodeScope& loop) { body(loop, write_tile_place(kernel_, loop, form_, tiles_, shape_, "tile")); });
+  }
+
+  void write_copies(CodeScope& scope) {
+    if (registers_.starting != 0) scope.line(fmt::format("give_registers<{}>();", registers_.starting));
+    kernel_.block(scope, "if (threadIdx.x == 0)", [&](CodeScope& one) {
+      write_tiles(one, [&](CodeScope& loop, const TilePlace& place) {
+        const std::string row = "(int)" + place.first_row.name, column = "(int)" + place.first_column.name;
+        const std::string first = (schedule_.swapped ? column : row) + batch_coordinates(loop, first_operand());
+        const std::string second = (schedule_.swapped ? row : column) + batch_coordinates(loop, second_operand());
+        kernel_.block(loop, "for (int i = 0; i < depth_tiles; ++i)", [&](CodeScope& inner) {
+          inner.line("const unsigned to = ring.stage(step + i), full = ring.full(step + i);");
+          inner.line("ring.begin_stage(step + i, error);");
+          inner.line(fmt::format("load_box(to, tensor_map0, full, i * Tile::depth, {});", first));
+          inner.line(fmt::format("load_box(to + Tile::left_bytes, tensor_map1, full, i * Tile::depth, {});", second));
+        });
+      });
+    });
+  }
+
+  void write_products(CodeScope& scope, MatmulRows& rows) {
+    if (registers_.multiplying != 0) scope.line(fmt::format("take_registers<{}>();", registers_.multiplying));
+    const std::int64_t columns = schedule_.piece_columns(), pitch = columns + piece_gap;
+    const std::int64_t pieces_at = schedule_.shared_bytes() - schedule_.pieces_bytes();
+    scope.line("const int warp = (int)threadIdx.x / 32 - 4;  // among those that multiply");
+    scope.line(fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};", pieces_at, 16 * pitch));
+    write_tiles(scope, [&](CodeScope& loop, const TilePlace& place) {
+      loop.line("float sums[1][Tile::columns / 8][4];");
+      loop.line("multiply_ring(sums, ring, (unsigned)(warpgroup - 1) * (64u * Tile::depth * 2u), step, depth_tiles, error);");
+      std::optional<KeptRows> kept;
+      if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
+      loop.line("#pragma unroll 1");
+      kernel_.block(loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", schedule_.block_columns / columns), [&](CodeScope& body) {
+        body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+        body.line("__syncwarp();");
+        const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
+        const SumPiece piece{.base = "piece_of_warp",
+                             .rows = 16,
+                             .columns = columns,
+                             .pitch = pitch,
+                             .first_row = place.first_row.name + (schedule_.swapped ? across : down),
+                             .first_column = place.first_column.name + (schedule_.swapped ? down : across),
+                             .thread = "(int)threadIdx.x % 32",
+                             .threads = "32",
+                             .transposed = schedule_.swapped};
+        write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
+        body.line("__syncwarp();");
+      });
+    });
+  }
+
+  KernelWriter kernel_;
+  const ir::MatmulForm& form_;
+  WgmmaSchedule schedule_;
+  BoxedOperands operands_;
+  bool checked_;
+  WgmmaSchedule::Registers registers_;
+  TileShape shape_;
+  MatmulNames names_;
+  TileNames tiles_;
+};
+
+}  // namespace
+
+std::optional<BoxedOperands> boxed_operands(const PlanInputs& inputs) {
+  const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
+  const auto operands = tensor_operands(inputs.region, form, inputs.form.symbols);
+  if (!operands) return std::nullopt;
+  const auto left = boxed_operand(operands->left, form, form.m), right = boxed_operand(operands->right, form, form.n);
+  if (!left || !right) return std::nullopt;
+  return BoxedOperands{.dtype = operands->dtype, .left = *left, .right = *right};
+}
+
+EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {
+  return WgmmaEmitter(inputs, bucket, schedule, checked).run();
+}
+
+}  // namespace anydim::codegen_cuda

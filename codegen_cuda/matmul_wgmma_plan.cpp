@@ -1,0 +1,123 @@
+// Which matmul_wgmma schedules there are, which of them fit, and what they cost.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "codegen_cuda/matmul_skeletons.h"
+#include "codegen_cuda/matmul_wgmma.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
+
+class WgmmaSkeleton final : public Skeleton {
+ public:
+  std::string_view name() const override { return "matmul_wgmma"; }
+
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<ir::MatmulForm>(inputs.form.skeleton) && inputs.target.has_wgmma() && boxed_operands(inputs).has_value();
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
+    const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
+    std::vector<WgmmaSchedule> found;
+    const auto add = [&](WgmmaSchedule schedule) {
+      // As many stages as memory has room for; more than the depth has tiles are never used.
+      const std::int64_t tiles = (typical.depth + schedule.block_depth - 1) / schedule.block_depth;
+      for (schedule.stages = std::min<std::int64_t>(8, std::max<std::int64_t>(2, tiles)); schedule.stages >= 2; --schedule.stages) {
+        if (reason_against(inputs, schedule)) continue;
+        found.push_back(schedule);
+        return;
+      }
+    };
+    for (const std::int64_t rows : {64, 128}) {
+      for (std::int64_t columns = 16; columns <= 256; columns += 16) {
+        if (columns >= typical.columns + 64) break;
+        for (const std::int64_t blocks : {1, 2, 3}) {
+          for (const bool persistent : {false, true}) {
+            if (rows < 2 * most.rows)
+              add({.block_rows = rows, .block_columns = columns, .stages = 0, .blocks = blocks, .group = 8, .swapped = false, .persistent = persistent});
+            if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16)
+              add({.block_rows = rows, .block_columns = columns, .stages = 0, .blocks = blocks, .group = 8, .swapped = true, .persistent = persistent});
+          }
+        }
+      }
+    }
+    const auto same_tile = [](const WgmmaSchedule& a, const WgmmaSchedule& b) {
+      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped;
+    };
+    return best_of(found, [&](const WgmmaSchedule& schedule) { return seconds(inputs, schedule, typical); }, same_tile);
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
+    return seconds(inputs, WgmmaSchedule::from(schedule), matmul_extents(inputs, keys));
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
+    return reason_against(inputs, WgmmaSchedule::from(schedule));
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override {
+    return emit_wgmma(inputs, bucket, schedule, checked);
+  }
+
+ private:
+  static std::optional<std::string> reason_against(const PlanInputs& inputs, const WgmmaSchedule& schedule) {
+    if (schedule.block_rows != 64 && schedule.block_rows != 128) return "bm is 64 or 128, 64 rows a warpgroup";
+    if (schedule.block_columns < 16 || schedule.block_columns > 256 || schedule.block_columns % 16 != 0) return "bn is a multiple of 16 from 16 to 256";
+    if (schedule.stages < 2 || schedule.group < 1 || schedule.blocks < 1) return "stages is at least 2, group and blocks at least 1";
+    const CudaTarget& target = inputs.target;
+    constexpr std::int64_t reserved = 1024;
+    const std::int64_t shared = schedule.shared_bytes();
+    if (shared > target.shared_per_block || (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
+      return fmt::format("{} blocks of a multiprocessor need {} bytes of shared memory each", schedule.blocks, shared);
+    const WgmmaSchedule::Registers registers = schedule.registers(target.registers_per_multiprocessor);
+    const std::int64_t most = registers.multiplying == 0 ? registers.launch : registers.multiplying;
+    if (schedule.registers_needed() > most)
+      return fmt::format("sums of {} columns need {} registers a thread, and there are {}", schedule.block_columns, schedule.registers_needed(), most);
+    // Copies are started by code that needs few registers, but not fewer than these.
+    constexpr std::int64_t fewest = 24;
+    if (registers.launch < 2 * fewest) return fmt::format("{} blocks leave {} registers a thread", schedule.blocks, registers.launch);
+    return std::nullopt;
+  }
+
+  static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule, const MatmulExtents& extents) {
+    const CudaTarget& target = inputs.target;
+    MatmulWork work = common_work(inputs, false, schedule.block_columns, extents);
+    work.block_rows = schedule.swapped ? schedule.block_columns : schedule.block_rows;
+    work.block_columns = schedule.swapped ? schedule.block_rows : schedule.block_columns;
+    work.block_depth = schedule.block_depth;
+    work.threads = 128 * schedule.multiplying_warpgroups();
+    work.stages = schedule.stages;
+    work.blocks_per_multiprocessor = schedule.blocks;
+    work.flops_per_clock = target.tensor_flops * 0.95;
+    // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
+    const double columns = static_cast<double>(schedule.block_columns), rows = static_cast<double>(schedule.block_rows);
+    work.shared_bytes_per_tile = ((rows + columns * rows / 64) + rows + columns) * static_cast<double>(schedule.block_depth) * 2;
+    constexpr double wait = 60, multiplication = 35;
+    const double copies = 900.0 / static_cast<double>(schedule.stages);
+    const double issue = static_cast<double>(schedule.block_depth) / 16 * std::max(columns / 2, 16 + columns / 4) * rows / 64;
+    work.tile_latency = std::max(wait + multiplication + issue, copies);
+    // A block's epilogue runs under the copies of its next tile, where it has one.
+    double seconds = matmul_seconds(target, work, extents);
+    if (schedule.persistent) {
+      constexpr double start_saved = 0.25e-6;
+      const double tiles = static_cast<double>(extents.batch) * std::ceil(static_cast<double>(extents.rows) / static_cast<double>(work.block_rows)) *
+                           std::ceil(static_cast<double>(extents.columns) / static_cast<double>(work.block_columns));
+      const double waves = std::ceil(tiles / static_cast<double>(target.multiprocessors * schedule.blocks));
+      seconds -= (waves - 1) * start_saved;
+    }
+    return seconds;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Skeleton> make_matmul_wgmma_skeleton() { return std::make_unique<WgmmaSkeleton>(); }
+
+}  // namespace anydim::codegen_cuda

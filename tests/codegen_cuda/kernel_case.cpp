@@ -1,0 +1,232 @@
+#include "tests/codegen_cuda/kernel_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+
+#include "codegen_cuda/nvrtc.h"
+#include "ir/evaluate.h"
+#include "ir/infer.h"
+#include "ir/loop_form.h"
+#include "ir/parse.h"
+#include "ir/region.h"
+#include "tests/ptx/units/tensor_map.h"
+
+namespace anydim::codegen_cuda::testing {
+
+namespace {
+
+std::int64_t evaluate_dim(const ir::Dim& dim, const Symbols& symbols) {
+  return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
+}
+
+std::vector<std::int64_t> concrete(const std::vector<ir::Dim>& dims, const Symbols& symbols) {
+  std::vector<std::int64_t> result;
+  for (const ir::Dim& dim : dims) result.push_back(evaluate_dim(dim, symbols));
+  return result;
+}
+
+std::uint64_t bytes_of(const ir::TensorType& type, const Symbols& symbols) {
+  return static_cast<std::uint64_t>(ir::element_count(concrete(type.dims, symbols))) * ir::size_of(type.dtype);
+}
+
+std::vector<ir::TensorType> buffer_types(const ir::Function& body) {
+  std::vector<ir::TensorType> types;
+  for (const ir::ValueId value : body.body.parameters) types.push_back(body.tensor_type(value));
+  for (const ir::ValueId value : body.body.results) types.push_back(body.tensor_type(value));
+  return types;
+}
+
+// A kernel's parameters, laid out as PTX does: each at its natural alignment.
+class ParameterBlock {
+ public:
+  template <typename T>
+  void add(const T& value, std::size_t alignment = alignof(T)) {
+    bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment);
+    const auto* begin = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), begin, begin + sizeof value);
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+ptx::TensorMapBytes encode(const ir::TensorMap& map, ptx::DeviceAddress address, const Symbols& symbols) {
+  ptx::TensorMapLayout layout;
+  layout.dtype = map.dtype;
+  layout.address = address;
+  for (const ir::Dim& dim : map.dims) layout.dims.push_back(static_cast<std::uint64_t>(evaluate_dim(dim, symbols)));
+  for (const ir::Dim& stride : map.strides) layout.strides.push_back(static_cast<std::uint64_t>(evaluate_dim(stride, symbols)));
+  for (const std::int32_t elements : map.box) layout.box.push_back(static_cast<std::uint32_t>(elements));
+  layout.swizzle_bytes = map.swizzle_bytes;
+  return ptx::encode_tensor_map(layout);
+}
+
+template <typename Draw>
+std::vector<ir::Tensor> drawn_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed, const Draw& draw) {
+  std::mt19937 random(seed);
+  std::vector<ir::Tensor> inputs;
+  for (const ir::ValueId parameter : region.region.body.body.parameters) {
+    const ir::TensorType& type = region.region.body.tensor_type(parameter);
+    ir::Tensor tensor(type.dtype, concrete(type.dims, symbols));
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) draw(tensor, i, random);
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+void draw_integer(ir::Tensor& tensor, std::int64_t i, std::mt19937& random) {
+  const bool boolean = tensor.dtype() == ir::DType::Bool;
+  const std::int64_t value = std::uniform_int_distribution<std::int64_t>(boolean ? 0 : -3, boolean ? 1 : 3)(random);
+  if (ir::is_float(tensor.dtype())) tensor.set_real(i, static_cast<double>(value));
+  else tensor.set_integer(i, value);
+}
+
+}  // namespace
+
+std::shared_ptr<const TestRegion> make_region(const std::string& text, std::vector<std::uint32_t> weights) {
+  auto result = std::make_shared<TestRegion>();
+  result->module = ir::parse(text);
+  ir::infer_types(result->module);
+  result->region.name = "test";
+  result->region.body = result->module.functions.front();
+  result->region.weights = std::move(weights);
+  result->form = ir::derive_loop_form(result->region);
+  result->region.keys = ir::bucket_keys(result->form);
+  ir::seal(result->region);
+  return result;
+}
+
+CudaTarget small_target(const std::string& part) {
+  auto target = target_named(part);
+  if (!target) throw std::logic_error("no part is called " + part);
+  target->multiprocessors = 2;
+  return *target;
+}
+
+ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) {
+  ir::Bucket bucket;
+  bucket.intervals = std::move(intervals);
+  return bucket;
+}
+
+KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton, const ir::Bucket& bucket,
+                      const ir::Schedule& schedule, bool checked) {
+  const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
+  if (!skeleton.accepts(inputs)) throw std::logic_error(std::string(skeleton.name()) + " does not accept the region");
+  if (const auto reason = skeleton.misfit(inputs, schedule)) throw std::logic_error(to_string(schedule) + " does not fit: " + *reason);
+  EmittedKernel emitted = skeleton.emit(inputs, bucket, schedule, checked);
+  const NvrtcOutput output = Nvrtc::open()->compile(emitted.source, region->region.name, target.architecture, CudaOutput::Ptx);
+  return {.region = region,
+          .source = std::move(emitted.source),
+          .ptx = std::string(reinterpret_cast<const char*>(output.code.data()), output.code.size()),
+          .launches = std::move(emitted.launches),
+          .workspace_bytes = emitted.workspace_bytes};
+}
+
+CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const std::vector<ir::Tensor>& inputs,
+                 const CaseOptions& options) {
+  const ir::Function& body = kernel.region->region.body;
+  const Symbols& capacity = options.capacity.empty() ? symbols : options.capacity;
+  const std::vector<ir::TensorType> types = buffer_types(body);
+  ptx::Machine machine(options.machine);
+  constexpr std::uint64_t least = 16;  // an empty tensor has an address too
+  std::vector<ptx::DeviceAddress> buffers;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    buffers.push_back(machine.allocate(std::max(least, bytes_of(types[i], capacity))));
+    if (i < inputs.size() && !inputs[i].bytes().empty()) machine.write(buffers.back(), inputs[i].bytes());
+  }
+  std::vector<std::int64_t> extents;
+  for (const std::string& name : body.symbols.names()) extents.push_back(symbols.at(name));
+  const ptx::DeviceAddress extents_address = machine.allocate(std::max<std::uint64_t>(least, extents.size() * sizeof(std::int64_t)));
+  if (!extents.empty()) machine.write(extents_address, std::as_bytes(std::span(extents)));
+  CaseRun result;
+  const ptx::DeviceAddress error_address = machine.allocate(sizeof(ir::KernelError));
+  machine.write(error_address, std::as_bytes(std::span(&result.error, 1)));
+  const auto workspace_bytes = static_cast<std::uint64_t>(evaluate_dim(kernel.workspace_bytes, capacity));
+  const ptx::DeviceAddress workspace = machine.allocate(std::max(least, workspace_bytes));
+
+  for (const ir::DeviceLaunch& launch : kernel.launches) {
+    ptx::LaunchShape shape;
+    bool nothing = false;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      shape.grid[axis] = static_cast<std::uint32_t>(evaluate_dim(launch.grid[axis], capacity));
+      shape.block[axis] = static_cast<std::uint32_t>(launch.block[axis]);
+      shape.cluster[axis] = static_cast<std::uint32_t>(launch.cluster[axis]);
+      nothing |= shape.grid[axis] == 0;
+    }
+    if (nothing) continue;
+    shape.shared_bytes = static_cast<std::uint32_t>(launch.shared_bytes);
+    ParameterBlock parameters;
+    for (const ptx::DeviceAddress buffer : buffers) parameters.add(buffer);
+    for (const ptx::DeviceAddress address : {extents_address, error_address, workspace}) parameters.add(address);
+    for (const ir::TensorMap& map : launch.tensor_maps) {
+      const ptx::DeviceAddress base = map.buffer < 0 ? workspace : buffers.at(static_cast<std::size_t>(map.buffer));
+      parameters.add(encode(map, base, capacity), ptx::tensor_map_alignment);
+    }
+    const ptx::Report report = machine.launch(module, launch.entry, shape, parameters.bytes());
+    result.instructions += report.instructions;
+    if (!report.ok()) {
+      result.findings += report.text();
+      return result;
+    }
+  }
+  machine.read(error_address, std::as_writable_bytes(std::span(&result.error, 1)));
+  for (std::size_t i = body.body.parameters.size(); i < types.size(); ++i) {
+    ir::Tensor output(types[i].dtype, concrete(types[i].dims, symbols));
+    if (!output.bytes().empty()) machine.read(buffers[i], output.mutable_bytes());
+    result.outputs.push_back(std::move(output));
+  }
+  return result;
+}
+
+std::vector<ir::Tensor> integer_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed) {
+  return drawn_inputs(region, symbols, seed, draw_integer);
+}
+
+std::vector<ir::Tensor> real_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed) {
+  return drawn_inputs(region, symbols, seed, [](ir::Tensor& tensor, std::int64_t i, std::mt19937& random) {
+    if (ir::is_float(tensor.dtype())) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
+    else draw_integer(tensor, i, random);
+  });
+}
+
+std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs) {
+  return ir::evaluate(region.module, region.module.functions.front(), inputs);
+}
+
+std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected, double tolerance) {
+  if (got.size() != expected.size()) return fmt::format("{} results instead of {}", got.size(), expected.size());
+  for (std::size_t output = 0; output < got.size(); ++output) {
+    if (got[output].dtype() != expected[output].dtype() || got[output].dims() != expected[output].dims())
+      return fmt::format("result {} has another type", output);
+    for (std::int64_t i = 0; i < got[output].elements(); ++i) {
+      const double a = got[output].real_at(i), b = expected[output].real_at(i);
+      if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * (1 + std::abs(b))) continue;
+      std::string place;
+      std::int64_t rest = i;
+      for (std::size_t axis = got[output].rank(); axis > 0; --axis) {
+        const std::int64_t extent = got[output].dims()[axis - 1];
+        place = fmt::format("{}{}{}", rest % extent, place.empty() ? "" : ", ", place);
+        rest /= extent;
+      }
+      return fmt::format("result {} at [{}] is {} instead of {}", output, place, a, b);
+    }
+  }
+  return {};
+}
+
+std::string check_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const CaseOptions& options, double tolerance) {
+  const std::vector<ir::Tensor> inputs = tolerance == 0 ? integer_inputs(*kernel.region, symbols) : real_inputs(*kernel.region, symbols);
+  const CaseRun run = run_case(kernel, module, symbols, inputs, options);
+  if (!run.findings.empty()) return run.findings;
+  if (run.error.check != -1) return fmt::format("check {} failed with {}", run.error.check, run.error.value);
+  return compare(run.outputs, reference(*kernel.region, inputs), tolerance);
+}
+
+}  // namespace anydim::codegen_cuda::testing
