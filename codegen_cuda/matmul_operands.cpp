@@ -55,7 +55,8 @@ std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir
   for (const ir::Iteration& iteration : form.batch) {
     if (!rest.mentions({.symbol = iteration.symbol})) continue;
     const auto along = ir::affine_in(rest, iteration.symbol);
-    if (!along || !along->stride.is_constant() || *along->stride.constant() % piece != 0 || *along->stride.constant() <= 0) return std::nullopt;
+    if (!along || !along->stride.is_constant() || *along->stride.constant() % piece != 0 || *along->stride.constant() <= 0)
+      return std::nullopt;
     result.dims.push_back(ir::max(iteration.extent, 1));
     result.strides.push_back(along->stride * static_cast<std::int64_t>(element_bytes));
     result.batch.push_back(iteration.symbol);

@@ -23,10 +23,10 @@ void write_lambda(CodeScope& scope, const std::string& name, const std::string& 
 }
 
 void reserve_names(KernelWriter& kernel) {
-  for (const char* name :
-       {"memory", "shared", "depth_tiles", "warp",         "thread_of_warp", "ring", "pieces", "step", "warpgroup", "sums", "piece",        "piece_of_warp", "fetch", "store",
-        "tile",   "to",     "place",       "row",          "chunk",          "line", "chunk_number", "values",        "word",  "part",
-        "i",      "j",      "distance",    "row_of_block", "first_depth"}) {
+  for (const char* name : {"memory",    "shared", "depth_tiles", "warp",          "thread_of_warp", "ring",   "pieces", "step",
+                           "warpgroup", "sums",   "piece",       "piece_of_warp", "fetch",          "store",  "tile",   "to",
+                           "place",     "row",    "chunk",       "line",          "chunk_number",   "values", "word",   "part",
+                           "i",         "j",      "distance",    "row_of_block",  "first_depth"}) {
     kernel.fresh(name);
   }
 }
@@ -35,10 +35,10 @@ bool fits_with(const KernelWriter& kernel, const Dim& dim, std::int64_t slack) {
   return kernel.interval_of(dim).high <= std::numeric_limits<std::int32_t>::max() - slack;
 }
 
-MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form) {
+MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form, bool with_depth) {
   return {.rows = name_index(kernel, entry, form.m.extent, "rows"),
           .columns = name_index(kernel, entry, form.n.extent, "columns"),
-          .depth = name_index(kernel, entry, form.k.extent, "depth")};
+          .depth = with_depth ? name_index(kernel, entry, form.k.extent, "depth") : IndexVariable{}};
 }
 
 Dim tile_count(const ir::MatmulForm& form, const TileShape& shape) {
@@ -107,7 +107,8 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   const bool wide_m = !fits_with(kernel, form.m.extent, 1024), wide_n = !fits_with(kernel, form.n.extent, 1024);
   const std::string steps = piece.row_step == 1 ? row_of_product : fmt::format("{} * {}", row_of_product, piece.row_step);
   const IndexVariable m = write_variable(loop, kernel, form.m.symbol, wide_m, fmt::format("{} + {}", piece.first_row, steps));
-  const IndexVariable n = write_variable(loop, kernel, form.n.symbol, wide_n, fmt::format("{} + {}", piece.first_column, column_of_product));
+  const IndexVariable n =
+      write_variable(loop, kernel, form.n.symbol, wide_n, fmt::format("{} + {}", piece.first_column, column_of_product));
   loop.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m.name, names.rows.name, n.name, names.columns.name));
   loop.define(form.m.symbol, m);
 
@@ -115,7 +116,8 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
   if (piece.transposed) {
     loop.line("#pragma unroll");
-    loop.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = ({})[({} + i) * {} + {}];", piece.width, sum, piece.base, row, piece.pitch, column));
+    loop.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = ({})[({} + i) * {} + {}];", piece.width, sum, piece.base, row, piece.pitch,
+                          column));
   } else {
     loop.line(fmt::format("load_vector({}, {} + {} * {} + {});", sum, piece.base, row, piece.pitch, column));
   }

@@ -23,7 +23,8 @@ bool fits_with(const KernelWriter& kernel, const ir::Dim& dim, std::int64_t slac
 struct MatmulNames {
   IndexVariable rows, columns, depth;
 };
-MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form);
+// `with_depth`: where code asks for it by name.
+MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form, bool with_depth = true);
 
 struct TileShape {
   std::int64_t rows = 0, columns = 0;
@@ -54,7 +55,7 @@ struct SumPiece {
   std::int64_t row_step = 1;  // rows of the product between rows of the piece
   std::string first_column;
   std::string thread, threads;
-  int width = 4;  // columns of the product that a thread does at a time
+  int width = 4;            // columns of the product that a thread does at a time
   bool transposed = false;  // rows of the piece are columns of the product (first_column is of the first), and the other way round
 };
 // Where the epilogue's value goes when row stages follow: element (m, n) to pointer[(m + row_shift) * pitch + n].

@@ -60,7 +60,7 @@ struct WgmmaSchedule {
   std::int64_t threads() const { return 128 * (multiplying_warpgroups() + 1); }
   std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
   std::int64_t piece_columns() const;
-  std::int64_t pieces_bytes() const;   // of all multiplying warps
+  std::int64_t pieces_bytes() const;  // of all multiplying warps
   std::int64_t shared_bytes() const;
 
   // Registers of a thread: at launch, and of each role where warpgroups trade them (0: they don't).

@@ -16,15 +16,17 @@ class WgmmaEmitter {
  public:
   WgmmaEmitter(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked)
       : kernel_(inputs, bucket, fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule), checked ? ", checked" : "")),
-        form_(std::get<ir::MatmulForm>(inputs.form.skeleton)), schedule_(WgmmaSchedule::from(schedule)), operands_(boxed_operands(inputs).value()),
-        checked_(checked), registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
+        form_(std::get<ir::MatmulForm>(inputs.form.skeleton)), schedule_(WgmmaSchedule::from(schedule)),
+        operands_(boxed_operands(inputs).value()), checked_(checked),
+        registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
         shape_{.rows = schedule_.swapped ? schedule_.block_columns : schedule_.block_rows,
                .columns = schedule_.swapped ? schedule_.block_rows : schedule_.block_columns,
                .group = schedule_.group,
                .all_columns = false} {}
 
   EmittedKernel run() {
-    for (const char* piece : {"vectors", "matmul_tiles", "tensor_map", "checked_wait", "barriers", "wgmma", "matmul_wgmma"}) kernel_.use(piece);
+    for (const char* piece : {"vectors", "matmul_tiles", "tensor_map", "checked_wait", "barriers", "wgmma", "matmul_wgmma"})
+      kernel_.use(piece);
     reserve_names(kernel_);
     declare_tile();
     CodeScope& entry = kernel_.begin_entry({.name = "matmul",
@@ -32,7 +34,7 @@ class WgmmaEmitter {
                                             .blocks = static_cast<int>(schedule_.blocks),
                                             .tensor_maps = 2,
                                             .dependent = true});
-    names_ = write_extents(kernel_, entry, form_);
+    names_ = write_extents(kernel_, entry, form_, false);
     tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
     entry.line(fmt::format("if ((int)blockIdx.x >= {}) return;", tiles_.count));
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
@@ -43,7 +45,8 @@ class WgmmaEmitter {
       first.line("ring.initialise();");
     });
     entry.line("__syncthreads();");
-    entry.line(fmt::format("constexpr int depth_tiles = {};", (*form_.k.extent.constant() + schedule_.block_depth - 1) / schedule_.block_depth));
+    entry.line(
+        fmt::format("constexpr int depth_tiles = {};", (*form_.k.extent.constant() + schedule_.block_depth - 1) / schedule_.block_depth));
     // The same value in all lanes, which the compiler can't tell of threadIdx.x.
     entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);");
 
@@ -121,8 +124,8 @@ struct Tile {{
 
 )",
                                 schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages,
-                                4 * schedule_.multiplying_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums, sums + 1, sums + 2, type,
-                                places, operands));
+                                4 * schedule_.multiplying_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums, sums + 1,
+                                sums + 2, type, places, operands));
   }
 
   // Coordinates of an operand's batch point.
@@ -134,7 +137,8 @@ struct Tile {{
 
   void write_tiles(CodeScope& scope, const std::function<void(CodeScope&, const TilePlace&)>& body) {
     scope.line("int step = 0;");
-    kernel_.block(scope, fmt::format("for (int tile = (int)blockIdx.x; tile < {}; tile += (int)gridDim.x, step += depth_tiles)", tiles_.count),
+    kernel_.block(scope,
+                  fmt::format("for (int tile = (int)blockIdx.x; tile < {}; tile += (int)gridDim.x, step += depth_tiles)", tiles_.count),
                   [&](CodeScope& loop) { body(loop, write_tile_place(kernel_, loop, form_, tiles_, shape_, "tile")); });
   }
 

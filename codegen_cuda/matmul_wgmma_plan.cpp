@@ -10,8 +10,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
-
 class WgmmaSkeleton final : public Skeleton {
  public:
   std::string_view name() const override { return "matmul_wgmma"; }
@@ -39,9 +37,21 @@ class WgmmaSkeleton final : public Skeleton {
         for (const std::int64_t blocks : {1, 2, 3}) {
           for (const bool persistent : {false, true}) {
             if (rows < 2 * most.rows)
-              add({.block_rows = rows, .block_columns = columns, .stages = 0, .blocks = blocks, .group = 8, .swapped = false, .persistent = persistent});
+              add({.block_rows = rows,
+                   .block_columns = columns,
+                   .stages = 0,
+                   .blocks = blocks,
+                   .group = 8,
+                   .swapped = false,
+                   .persistent = persistent});
             if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16)
-              add({.block_rows = rows, .block_columns = columns, .stages = 0, .blocks = blocks, .group = 8, .swapped = true, .persistent = persistent});
+              add({.block_rows = rows,
+                   .block_columns = columns,
+                   .stages = 0,
+                   .blocks = blocks,
+                   .group = 8,
+                   .swapped = true,
+                   .persistent = persistent});
           }
         }
       }
@@ -69,7 +79,8 @@ class WgmmaSkeleton final : public Skeleton {
  private:
   static std::optional<std::string> reason_against(const PlanInputs& inputs, const WgmmaSchedule& schedule) {
     if (schedule.block_rows != 64 && schedule.block_rows != 128) return "bm is 64 or 128, 64 rows a warpgroup";
-    if (schedule.block_columns < 16 || schedule.block_columns > 256 || schedule.block_columns % 16 != 0) return "bn is a multiple of 16 from 16 to 256";
+    if (schedule.block_columns < 16 || schedule.block_columns > 256 || schedule.block_columns % 16 != 0)
+      return "bn is a multiple of 16 from 16 to 256";
     if (schedule.stages < 2 || schedule.group < 1 || schedule.blocks < 1) return "stages is at least 2, group and blocks at least 1";
     const CudaTarget& target = inputs.target;
     constexpr std::int64_t reserved = 1024;
@@ -79,7 +90,8 @@ class WgmmaSkeleton final : public Skeleton {
     const WgmmaSchedule::Registers registers = schedule.registers(target.registers_per_multiprocessor);
     const std::int64_t most = registers.multiplying == 0 ? registers.launch : registers.multiplying;
     if (schedule.registers_needed() > most)
-      return fmt::format("sums of {} columns need {} registers a thread, and there are {}", schedule.block_columns, schedule.registers_needed(), most);
+      return fmt::format("sums of {} columns need {} registers a thread, and there are {}", schedule.block_columns,
+                         schedule.registers_needed(), most);
     // Copies are started by code that needs few registers, but not fewer than these.
     constexpr std::int64_t fewest = 24;
     if (registers.launch < 2 * fewest) return fmt::format("{} blocks leave {} registers a thread", schedule.blocks, registers.launch);
@@ -107,7 +119,8 @@ class WgmmaSkeleton final : public Skeleton {
     double seconds = matmul_seconds(target, work, extents);
     if (schedule.persistent) {
       constexpr double start_saved = 0.25e-6;
-      const double tiles = static_cast<double>(extents.batch) * std::ceil(static_cast<double>(extents.rows) / static_cast<double>(work.block_rows)) *
+      const double tiles = static_cast<double>(extents.batch) *
+                           std::ceil(static_cast<double>(extents.rows) / static_cast<double>(work.block_rows)) *
                            std::ceil(static_cast<double>(extents.columns) / static_cast<double>(work.block_columns));
       const double waves = std::ceil(tiles / static_cast<double>(target.multiprocessors * schedule.blocks));
       seconds -= (waves - 1) * start_saved;

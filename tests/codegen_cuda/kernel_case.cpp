@@ -115,8 +115,8 @@ ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) {
   return bucket;
 }
 
-KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton, const ir::Bucket& bucket,
-                      const ir::Schedule& schedule, bool checked) {
+KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton,
+                      const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {
   const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
   if (!skeleton.accepts(inputs)) throw std::logic_error(std::string(skeleton.name()) + " does not accept the region");
   if (const auto reason = skeleton.misfit(inputs, schedule)) throw std::logic_error(to_string(schedule) + " does not fit: " + *reason);
@@ -221,7 +221,8 @@ std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Te
   return {};
 }
 
-std::string check_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const CaseOptions& options, double tolerance) {
+std::string check_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const CaseOptions& options,
+                       double tolerance) {
   const std::vector<ir::Tensor> inputs = tolerance == 0 ? integer_inputs(*kernel.region, symbols) : real_inputs(*kernel.region, symbols);
   const CaseRun run = run_case(kernel, module, symbols, inputs, options);
   if (!run.findings.empty()) return run.findings;

@@ -36,8 +36,8 @@ struct KernelCase {
   std::vector<ir::DeviceLaunch> launches;
   ir::Dim workspace_bytes;
 };
-KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton, const ir::Bucket& bucket,
-                      const ir::Schedule& schedule, bool checked = false);
+KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton,
+                      const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked = false);
 // A bucket with one interval a key; every value where none are given.
 ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals);
 
@@ -65,6 +65,7 @@ std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir
 std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected, double tolerance = 0);
 
 // Runs the case at `symbols` with integers and says what is wrong; empty: nothing. The form of function that mutation tests take.
-std::string check_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const CaseOptions& options = {}, double tolerance = 0);
+std::string check_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const CaseOptions& options = {},
+                       double tolerance = 0);
 
 }  // namespace anydim::codegen_cuda::testing
