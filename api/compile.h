@@ -15,9 +15,19 @@
 
 namespace anydim {
 
-// Compiles for this machine's CPU: narrows, keeps the outputs asked for, runs the passes, lowers, packs weights and brings in one
+// Compiles for options.device: narrows, keeps the outputs asked for, runs the passes, lowers, packs weights and brings in one
 // kernel for each region. Runs through runtime::Context; one executable serves any number of them. Throws any kind of Error.
 std::shared_ptr<const runtime::Executable> compile(ir::Module module, const CompileOptions& options = {});
+
+// Where code runs and who generates it.
+struct CompileTarget {
+  std::shared_ptr<const ir::Backend> backend;
+  std::shared_ptr<runtime::Device> device;  // null: this machine's processors
+};
+// What options.device names. Throws Error{Resource}: no such device, no driver, a build without that code generator, or a level that this processor lacks.
+CompileTarget make_target(const CompileOptions& options = {});
+// compile() for a code generator and device of the caller's.
+std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options = {});
 
 // The module after passes: all of the pipeline where `passes` is empty, else these alone, in this order, with the verifier after each.
 // Throws Error{CommandLine} for an unknown pass.
@@ -33,8 +43,5 @@ struct PassInfo {
   std::string reason;  // why it stands where it stands
 };
 std::vector<PassInfo> pipeline_passes();  // in order
-
-// The code generator that compile() uses. Throws Error{Resource} where this build has none, or for a level that this processor lacks.
-std::shared_ptr<const ir::Backend> make_backend(const CompileOptions& options = {});
 
 }  // namespace anydim

@@ -66,6 +66,12 @@ std::pair<std::string, Policy> parse_policy(std::string_view text) {
   throw Error(ErrorKind::CommandLine, fmt::format("--policy {} is not [REGION=]symbolic|bucketed|exact|library", text));
 }
 
+DeviceKind parse_device(std::string_view text) {
+  if (text == "cpu") return DeviceKind::Cpu;
+  if (text == "cuda") return DeviceKind::Cuda;
+  throw Error(ErrorKind::CommandLine, fmt::format("--device {} is neither cpu nor cuda", text));
+}
+
 int available_threads() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -28,7 +28,11 @@ std::string_view name_of(Policy policy);
 // "bucketed" for every region, "matmul_3=symbolic" for one; throws Error{CommandLine}.
 std::pair<std::string, Policy> parse_policy(std::string_view text);
 
+enum class DeviceKind { Cpu, Cuda };
+DeviceKind parse_device(std::string_view text);  // "cpu", "cuda"; throws Error{CommandLine}
+
 struct CompileOptions {
+  DeviceKind device = DeviceKind::Cpu;
   std::vector<DimRange> dims{};
   std::vector<std::string> outputs{};                      // names; empty: all that the model has
   std::vector<std::pair<std::string, Policy>> policies{};  // region (empty: all) and policy; later ones win

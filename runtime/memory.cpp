@@ -67,39 +67,6 @@ std::byte* GrowingMemory::reserve(std::size_t bytes) {
   return block_.data();
 }
 
-BlockPool::BlockPool(std::size_t kept) : shelf_(std::make_shared<Shelf>()) { shelf_->kept = kept; }
-
-std::shared_ptr<std::byte> BlockPool::take(std::size_t bytes) {
-  MemoryBlock block;
-  {
-    const std::lock_guard lock(shelf_->mutex);
-    std::vector<MemoryBlock>& free = shelf_->free;  // by size, ascending
-    auto fitting = std::find_if(free.begin(), free.end(), [&](const MemoryBlock& candidate) { return candidate.bytes() >= bytes; });
-    if (fitting != free.end()) {
-      block = std::move(*fitting);
-      free.erase(fitting);
-    } else if (!free.empty()) {
-      free.pop_back();  // what replaces it is larger
-    }
-  }
-  if (block.data() == nullptr) block = MemoryBlock(bytes);
-  std::byte* data = block.data();
-  auto held = std::make_shared<MemoryBlock>(std::move(block));
-  return {data, [shelf = shelf_, held](std::byte*) { give_back(*shelf, std::move(*held)); }};
-}
-
-void BlockPool::give_back(Shelf& shelf, MemoryBlock block) {
-  MemoryBlock surplus;  // unmapped outside the lock
-  const std::lock_guard lock(shelf.mutex);
-  std::vector<MemoryBlock>& free = shelf.free;
-  const auto place = std::find_if(free.begin(), free.end(), [&](const MemoryBlock& other) { return other.bytes() > block.bytes(); });
-  free.insert(place, std::move(block));
-  if (free.size() > shelf.kept) {
-    surplus = std::move(free.front());
-    free.erase(free.begin());
-  }
-}
-
 void release_file_pages(const std::byte* begin, std::size_t bytes) {
   const std::size_t page = page_bytes();
   const std::uintptr_t low = round_up(reinterpret_cast<std::uintptr_t>(begin), page);

@@ -12,11 +12,12 @@ using Place = Program::Buffer::Place;
 
 constexpr std::int64_t block = 16;
 
-Program::Kernel kernel(const std::string& name, std::vector<ir::DispatchTable::Entry> entries) {
+Program::Kernel kernel(const std::string& name, std::size_t buffers, std::vector<ir::DispatchTable::Entry> entries) {
   Program::Kernel made;
   made.region.name = name;
   made.region.identity = "identity of " + name;
   made.region.body.symbols.declare("s0");
+  made.region.body.body.results.resize(buffers);  // as many as launches give it; nothing looks at their types
   made.region.keys = {Dim::symbol("s0")};
   made.table.entries = std::move(entries);
   return made;
@@ -56,6 +57,11 @@ void fill(const ir::KernelCall* call, std::int64_t begin, std::int64_t end, void
   std::fill(static_cast<float*>(call->buffers[0]) + begin, static_cast<float*>(call->buffers[0]) + end, 7.0F);
 }
 
+void count(const ir::KernelCall* call, std::int64_t, std::int64_t, void*) {
+  const auto* x = static_cast<const float*>(call->buffers[0]);
+  *static_cast<std::int64_t*>(call->buffers[1]) = call->extents[0] < 2 ? 0 : static_cast<std::int64_t>(x[0] + x[1]);
+}
+
 void gather(const ir::KernelCall* call, std::int64_t begin, std::int64_t end, void*) {
   const auto* index = static_cast<const std::int64_t*>(call->buffers[0]);
   const auto* table = static_cast<const float*>(call->buffers[1]);
@@ -91,7 +97,7 @@ Program scale_program() {
   program.constants = {{ir::Tensor::of<float>(ir::DType::F32, {}, {3}), "w", ir::PackedLayout{"doubled", {}}, 0, 1}};
   program.stages = {stage({"n"}, {0}, 1, {4 * n, Dim(64), 4 * n + 64})};
   program.stages[0].arena_bytes = 3;
-  program.kernels = {kernel("scale", {{{{{0, 16, 1}}}, {"small", {}}, 1e-7}, general()}), kernel("copy", {general()})};
+  program.kernels = {kernel("scale", 3, {{{{{0, 16, 1}}}, {"small", {}}, 1e-7}, general()}), kernel("copy", 2, {general()})};
   program.instructions = {Program::RunStage{0}, Program::Launch{0, {0, 1, 2}, {0}, {0}, "mul 'Mul_1'"},
                           Program::Launch{1, {2, 3}, {0}, {0}, "identity 'Copy_2'"}};
   program.arena_ceiling = 4 * n + 64;
@@ -117,7 +123,7 @@ Program fetch_program() {
   const Dim total = Dim::symbol("a") + Dim::symbol("b");
   program.stages = {stage({}, {}, 0, {}), stage({"a", "b"}, {0, 1}, 2, {total, 4 * total})};
   program.stages[1].checks = {{ir::Comparison::LessEqual, 2, 3, false, "reshape 'Reshape_5' (%y): dimension 0"}};
-  program.kernels = {kernel("fill", {general()})};
+  program.kernels = {kernel("fill", 1, {general()})};
   program.instructions = {Program::RunStage{0}, Program::Fetch{0, ir::DType::I64, 0, 0}, Program::Fetch{0, ir::DType::I64, 1, 1},
                           Program::RunStage{1}, Program::Launch{0, {1}, {2}, {2}, "constant_of_shape 'Fill_6'"}};
   return program;
@@ -125,6 +131,40 @@ Program fetch_program() {
 
 std::shared_ptr<FakeBackend> fetch_backend() {
   auto backend = std::make_shared<FakeBackend>();
+  backend->add("fill", {fill, Dim::symbol("s0"), 0});
+  return backend;
+}
+
+Program device_fetch_program() {
+  Program program = scale_program();
+  // The sum of the first two elements, computed on the device, says how many sevens follow.
+  program.outputs.push_back({"y", ir::DType::F32, {5}, 5});
+  program.leaf_symbols.push_back("");
+  // Slots: 0 n; 1 the count; 2 bytes of t and out; 3 offset of t; 4 bytes of the arena; 5 rows of y; 6 bytes of y; 7 offset and 8 bytes of "count".
+  program.slots = 9;
+  program.outputs[0].dims = {0};
+  program.buffers[2] = {Place::Arena, 0, 0, 3, 2, "t"};
+  program.buffers[3] = {Place::Output, 0, 0, -1, 2, "out"};
+  program.buffers.push_back({Place::Arena, 0, 0, 7, 8, "count"});
+  program.buffers.push_back({Place::Output, 1, 1, -1, 6, "y"});
+  const Dim n = Dim::symbol("n"), count = Dim::symbol("count");
+  program.stages = {stage({"n"}, {0}, 2, {4 * n, Dim(64), 4 * n + 128}), stage({"count"}, {1}, 5, {count, 4 * count})};
+  program.stages[0].shapes.expressions = {4 * n, Dim(64), 4 * n + 128};
+  program.stages[0].arena_bytes = 4;
+  program.stages.push_back(stage({}, {}, 7, {Dim(0), Dim(8)}));
+  program.kernels.push_back(kernel("count", 2, {general()}));
+  program.kernels.push_back(kernel("fill", 1, {general()}));
+  program.instructions.insert(program.instructions.begin() + 1, Program::RunStage{2});
+  program.instructions.push_back(Program::Launch{2, {0, 4}, {0}, {0}, "sum 'Sum_3'"});
+  program.instructions.push_back(Program::Fetch{4, ir::DType::I64, 0, 1});
+  program.instructions.push_back(Program::RunStage{1});
+  program.instructions.push_back(Program::Launch{3, {5}, {5}, {5}, "constant_of_shape 'Fill_4'"});
+  return program;
+}
+
+std::shared_ptr<FakeBackend> device_fetch_backend() {
+  auto backend = scale_backend();
+  backend->add("count", {count, Dim(1), 0});
   backend->add("fill", {fill, Dim::symbol("s0"), 0});
   return backend;
 }
@@ -140,7 +180,7 @@ Program gather_program() {
   program.buffers = {{Place::Input, 0, 0, -1, -1, "index"}, {Place::Constant, 0, 0, -1, -1, "table"}, {Place::Output, 0, 0, -1, 1, "out"}};
   program.constants = {{ramp(10), "table", std::nullopt, -1, -1}};
   program.stages = {stage({"n"}, {0}, 1, {4 * n})};
-  program.kernels = {kernel("gather", {general()})};
+  program.kernels = {kernel("gather", 3, {general()})};
   program.kernels[0].checks = {"gather '/embeddings/Gather', index"};
   program.kernels[0].check_extents = {Dim(10)};
   program.instructions = {Program::RunStage{0}, Program::Launch{0, {0, 1, 2}, {0}, {0}, "gather '/embeddings/Gather'"}};

@@ -18,6 +18,10 @@ std::shared_ptr<FakeBackend> scale_backend();
 ir::Program fetch_program();
 std::shared_ptr<FakeBackend> fetch_backend();
 
+// scale_program(), and y: as many sevens as the first two elements of x come to, a number that a launch computes and the host fetches from the device.
+ir::Program device_fetch_program();
+std::shared_ptr<FakeBackend> device_fetch_backend();
+
 // out[n] = table[index[n]] of a table of 10 rows; an index outside sets check 0.
 ir::Program gather_program();
 std::shared_ptr<FakeBackend> gather_backend();

@@ -1,0 +1,30 @@
+// NVIDIA GPUs through the CUDA driver, which is opened while the program runs.
+#pragma once
+
+#include <memory>
+
+#include "runtime/cuda_context.h"
+#include "runtime/device.h"
+
+namespace anydim::runtime::cuda {
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(std::shared_ptr<DeviceContext> context) : context_(std::move(context)) {}
+
+  const DeviceContext& context() const { return *context_; }
+  const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
+
+  std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                                           const ir::CompiledKernel& kernel) override;
+  std::unique_ptr<ConstantStore> constants() override;
+  std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;
+
+ private:
+  std::shared_ptr<DeviceContext> context_;
+};
+
+// The first GPU of this machine. Throws Error{Resource} with what is missing.
+std::shared_ptr<CudaDevice> open_cuda_device();
+
+}  // namespace anydim::runtime::cuda

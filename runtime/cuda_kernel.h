@@ -1,0 +1,108 @@
+// A region's kernels on a GPU, and one launch made ready: everything but the moment.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/shape_program.h"
+#include "runtime/cuda_context.h"
+#include "runtime/device.h"
+
+namespace anydim::runtime::cuda {
+
+class CudaKernel : public DeviceKernel {
+ public:
+  // Loads the module and checks it against the device's limits. Throws Error{Resource} naming region and schedule.
+  CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region, const ir::DispatchTable::Entry& entry,
+             const ir::CompiledKernel& kernel);
+  ~CudaKernel() override;
+
+  const std::vector<ir::DeviceLaunch>& launches() const { return launches_; }
+  Function function(std::size_t launch) const { return functions_[launch]; }
+  // Grids and workspace grow with every extent: they need no look where no extent is larger than before.
+  bool grids_grow() const { return grids_grow_; }
+
+  // Sizes of one call, over the values of the region's symbols.
+  struct Sizes {
+    std::int64_t workspace_bytes = 0;
+    std::vector<std::array<std::int64_t, 3>> grids;     // of each launch
+    std::vector<std::vector<std::int64_t>> map_values;  // of each tensor map of all launches: dims, then strides
+  };
+  // Throws Error{Inputs} for sizes that overflow or that no grid can have.
+  Sizes sizes(std::span<const std::int64_t> extents) const;
+  // Blocks of all launches; 0: nothing to do.
+  static std::int64_t blocks(const Sizes& sizes);
+
+  // "region matmul_3, schedule matmul_mma bm=64, n = 7, m = 384".
+  std::string describe(std::span<const std::int64_t> extents) const;
+
+  // The first launch anywhere is waited for, so that a fault is known to be this kernel's.
+  bool proven() const { return proven_.load(std::memory_order_relaxed); }
+  void set_proven() const { proven_.store(true, std::memory_order_relaxed); }
+
+ private:
+  std::shared_ptr<DeviceContext> context_;
+  std::string name_;  // region and schedule
+  std::vector<std::string> symbols_;
+  std::vector<ir::DeviceLaunch> launches_;
+  Module module_ = nullptr;
+  std::vector<Function> functions_;
+  ir::ShapeInterpreter sizes_;
+  std::size_t size_count_ = 0;
+  bool grids_grow_ = true;
+  mutable std::atomic<bool> proven_{false};
+};
+
+// Whether the value of `dim` can only grow as its leaves, none of them negative, do. No: not known to.
+bool grows_with_leaves(const ir::Dim& dim);
+
+// Tensor maps by content, so that weights' are encoded once and activations' once a capacity.
+class TensorMapCache {
+ public:
+  explicit TensorMapCache(std::shared_ptr<DeviceContext> context) : context_(std::move(context)) {}
+  // `values`: dims, then strides. Throws Error{Internal} where the driver refuses, saying why it may.
+  const TensorMapBytes& encode(const ir::TensorMap& map, Address base, std::span<const std::int64_t> values, const CudaKernel& kernel);
+
+ private:
+  std::shared_ptr<DeviceContext> context_;
+  std::map<std::vector<std::int64_t>, TensorMapBytes> known_;
+};
+
+// One cuLaunchKernelEx with its parameters in place.
+class PreparedLaunch {
+ public:
+  struct Places {
+    std::span<const Address> buffers;  // of the region
+    Address extents = 0, error = 0, workspace = 0;
+  };
+  // `first_map`: position of the launch's first tensor map among the kernel's.
+  PreparedLaunch(const CudaKernel& kernel, std::size_t launch, std::size_t first_map, const CudaKernel::Sizes& sizes, const Places& places,
+                 TensorMapCache& maps);
+  PreparedLaunch(PreparedLaunch&&) noexcept = default;
+  PreparedLaunch& operator=(PreparedLaunch&&) noexcept = default;
+
+  // `behind_kernel`: the stream's last operation is a launch, so this one may start before that one ends where it knows how to wait.
+  Result issue(const Driver& driver, Stream stream, bool behind_kernel);
+
+ private:
+  Function function_ = nullptr;
+  LaunchConfiguration configuration_{};
+  bool dependent_ = false;
+  std::array<std::int32_t, 3> cluster_{1, 1, 1};
+  std::vector<Address> words_;
+  std::vector<TensorMapBytes> maps_;
+  std::vector<void*> parameters_;  // into the two above
+};
+
+// All launches of one region's kernel that have work, in order.
+std::vector<PreparedLaunch> prepare(const CudaKernel& kernel, const CudaKernel::Sizes& sizes, const PreparedLaunch::Places& places,
+                                    TensorMapCache& maps);
+
+}  // namespace anydim::runtime::cuda

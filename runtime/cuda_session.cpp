@@ -1,0 +1,383 @@
+#include "runtime/cuda_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "ir/error.h"
+#include "runtime/executable.h"
+#include "runtime/kernel_store.h"
+
+namespace anydim::runtime::cuda {
+
+namespace {
+
+using Place = ir::Program::Buffer::Place;
+
+constexpr std::size_t buffer_alignment = 256;
+// Inputs up to this much together travel with the plan block in one copy.
+constexpr std::size_t most_staged_bytes = std::size_t{1} << 20;
+
+std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
+std::size_t aligned(std::size_t bytes) { return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment; }
+
+// Fetches from inputs read host memory; any other waits for the device.
+bool fetches_from_device(const ir::Program& program) {
+  return std::ranges::any_of(program.instructions, [&](const ir::Program::Instruction& instruction) {
+    const auto* fetch = std::get_if<ir::Program::Fetch>(&instruction);
+    return fetch != nullptr && program.buffers[index_of(fetch->buffer)].place != Place::Input;
+  });
+}
+
+}  // namespace
+
+CudaSession::OwnStream::OwnStream(std::shared_ptr<DeviceContext> shared) : context(std::move(shared)) {
+  context->enter();
+  context->check(context->driver().stream_create(&handle, stream_non_blocking), "opening a stream");
+}
+
+CudaSession::OwnStream::~OwnStream() {
+  context->enter_quietly();
+  context->driver().stream_destroy(handle);
+}
+
+CudaSession::PreparedCall::~PreparedCall() {
+  if (graph == nullptr) return;
+  context->enter_quietly();
+  context->driver().graph_executable_destroy(graph);
+}
+
+CudaSession::CudaSession(std::shared_ptr<DeviceContext> context, const Executable& executable)
+    : context_(std::move(context)), driver_(context_->driver()), executable_(executable), program_(executable.program()), stream_(context_),
+      capacity_(program_), call_block_(context_, stream_.handle), workspace_(context_, stream_.handle),
+      output_blocks_(program_.outputs.size(), [shared = context_](std::size_t bytes) { return PinnedBlock(shared, bytes); }),
+      maps_(context_), addresses_(program_.buffers.size()), budget_(executable.memory_limit()) {
+  std::vector<bool> read(program_.buffers.size());
+  for (const ir::Program::Instruction& instruction : program_.instructions) {
+    const auto* launch = std::get_if<ir::Program::Launch>(&instruction);
+    if (launch == nullptr) continue;
+    launches_.push_back(launch);
+    for (const std::int32_t buffer : launch->buffers) read[index_of(buffer)] = true;
+    checked_ = checked_ || !program_.kernels[index_of(launch->kernel)].checks.empty();
+  }
+  plan_bytes_ = launches_.size() * sizeof(ir::KernelError);
+  for (const ir::Program::Launch* launch : launches_) {
+    extents_at_.push_back(plan_bytes_);
+    plan_bytes_ += launch->extents.size() * sizeof(std::int64_t);
+  }
+  plan_bytes_ = aligned(plan_bytes_);
+
+  ir::ShapeProgram sizes;
+  for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
+    if (program_.leaf_symbols[slot].empty()) continue;
+    sizes.leaves.push_back({.symbol = program_.leaf_symbols[slot]});
+    symbol_slots_.push_back(slot);
+  }
+  for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+    const ir::Program::Input& input = program_.inputs[i];
+    if (input.buffer < 0 || !read[index_of(input.buffer)]) continue;
+    wanted_inputs_.push_back({static_cast<std::int32_t>(i), input.buffer, 0});
+    sizes.expressions.push_back(ir::product(input.dims) * static_cast<std::int64_t>(ir::size_of(input.dtype)));
+  }
+  input_bytes_.emplace(sizes);
+
+  for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+    const ir::Program::Buffer& buffer = program_.buffers[b];
+    if (buffer.place == Place::Constant) addresses_[b] = reinterpret_cast<Address>(executable.constant_addresses()[index_of(buffer.index)]);
+  }
+  for (std::size_t s = 0; s < std::max<std::size_t>(program_.stages.size(), 1); ++s) stages_.emplace_back(context_, stream_.handle);
+  whole_ = program_.stages.size() <= 1 && !fetches_from_device(program_);
+  plan_ = PinnedBlock(context_, plan_bytes_ + most_staged_bytes);
+  errors_ = PinnedBlock(context_, launches_.size() * sizeof(ir::KernelError));
+}
+
+CudaSession::~CudaSession() {
+  context_->enter_quietly();
+  if (in_flight_) driver_.stream_synchronize(stream_.handle);
+  for (const Event event : events_) driver_.event_destroy(event);
+}
+
+const CudaKernel& CudaSession::kernel_of(const LoadedKernel& kernel) const { return static_cast<const CudaKernel&>(*kernel.device); }
+
+std::span<const std::int64_t> CudaSession::extents_of(std::size_t position) const {
+  return {reinterpret_cast<const std::int64_t*>(plan_.data() + extents_at_[position]), launches_[position]->extents.size()};
+}
+
+// ---- The call, as the virtual machine tells it ----
+
+void CudaSession::begin(const std::vector<ir::Tensor>& inputs) {
+  context_->enter();
+  if (in_flight_) synchronize();  // a call that was broken off may still read the plan block
+  waiting_.clear();
+  issued_.clear();
+  timings_.clear();
+  budget_.reset();
+  position_ = 0;
+  inputs_copied_ = false;
+  inputs_ = &inputs;
+}
+
+void CudaSession::place(std::size_t stage, std::span<const std::int64_t> slots) {
+  slots_ = slots;
+  if (whole_) return;  // finish() prepares the whole call
+  if (stage == 0) {
+    std::vector<std::int64_t> bytes;
+    for (const InputPlace& place : wanted_inputs_)
+      bytes.push_back(static_cast<std::int64_t>((*inputs_)[index_of(place.input)].bytes().size()));
+    place_inputs(bytes, placed_inputs_, addresses_);
+  }
+  place_stage(stage, slots, addresses_);
+}
+
+void CudaSession::launch(const LaunchWork& work) {
+  internal_check(position_ < launches_.size() && launches_[position_] == work.launch, "launches come in the program's order");
+  std::memcpy(plan_.data() + extents_at_[position_], work.extents.data(), work.extents.size_bytes());
+  waiting_.push_back({work.launch, *work.kernel, work.entry, position_++});
+}
+
+std::int64_t CudaSession::fetch(const ir::Program::Fetch& fetch) {
+  const ir::Program::Buffer& buffer = program_.buffers[index_of(fetch.buffer)];
+  if (buffer.place == Place::Input) return (*inputs_)[index_of(buffer.index)].integer_at(fetch.element);
+  flush(addresses_);
+  const std::size_t size = ir::size_of(fetch.dtype);
+  ir::Tensor element(fetch.dtype, {});
+  const Address source = addresses_[index_of(fetch.buffer)] + static_cast<Address>(fetch.element) * size;
+  context_->check(driver_.copy_to_host(element.mutable_bytes().data(), source, size, stream_.handle), "fetching a size from the GPU");
+  in_flight_ = true;
+  test_errors();
+  return element.integer_at(0);
+}
+
+std::vector<ir::Tensor> CudaSession::finish(std::span<const std::int64_t> slots) {
+  slots_ = slots;
+  if (!whole_) {
+    flush(addresses_);
+    memory_ = budget_.used();
+    return copy_out(slots, addresses_);
+  }
+  PreparedCall& call = prepared_for(slots);
+  memory_ = call.memory;
+  run_whole(call);
+  return copy_out(slots, call.addresses);
+}
+
+// ---- Memory ----
+
+// Captured graphs and prepared parameters hold addresses.
+void CudaSession::note_move(bool moved) {
+  if (moved) calls_.clear();
+}
+
+void CudaSession::place_inputs(std::span<const std::int64_t> bytes, std::vector<InputPlace>& inputs, std::vector<Address>& addresses) {
+  inputs = wanted_inputs_;
+  std::size_t offset = plan_bytes_;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].offset = offset;
+    offset += aligned(static_cast<std::size_t>(bytes[i]));
+  }
+  note_move(call_block_.reserve(std::max<std::size_t>(offset, buffer_alignment), "inputs"));
+  for (const InputPlace& place : inputs) addresses[index_of(place.buffer)] = call_block_.address() + place.offset;
+}
+
+// Arena segment of the stage, and outputs behind it.
+void CudaSession::place_stage(std::size_t index, std::span<const std::int64_t> slots, std::vector<Address>& addresses) {
+  const Executable::StageLayout& layout = executable_.stage_layouts()[index];
+  std::size_t offset = 0;
+  if (index < program_.stages.size() && program_.stages[index].arena_bytes >= 0) {
+    const std::int64_t bytes = slots[index_of(program_.stages[index].arena_bytes)];
+    budget_.spend(&CallMemory::arena, bytes);
+    offset = aligned(static_cast<std::size_t>(bytes));
+  }
+  std::vector<std::pair<std::int32_t, std::size_t>> outputs;
+  for (const std::int32_t o : layout.outputs) {
+    const std::int32_t buffer = program_.outputs[index_of(o)].buffer;
+    const std::int64_t bytes = slots[index_of(program_.buffers[index_of(buffer)].bytes)];
+    budget_.spend(&CallMemory::outputs, bytes);
+    outputs.emplace_back(buffer, offset);
+    offset += aligned(static_cast<std::size_t>(bytes));
+  }
+  note_move(stages_[index].reserve(offset, "activations and outputs"));
+  for (const std::int32_t b : layout.buffers) {
+    const ir::Program::Buffer& buffer = program_.buffers[index_of(b)];
+    addresses[index_of(b)] = stages_[index_of(buffer.segment)].address() + static_cast<Address>(slots[index_of(buffer.offset)]);
+  }
+  for (const auto& [buffer, at] : outputs) addresses[index_of(buffer)] = stages_[index].address() + at;
+}
+
+void CudaSession::reserve_workspace(std::int64_t bytes) {
+  if (bytes > budget_.used().scratch) budget_.spend(&CallMemory::scratch, bytes - budget_.used().scratch);
+  note_move(workspace_.reserve(static_cast<std::size_t>(bytes), "the kernels' workspace"));
+}
+
+PreparedLaunch::Places CudaSession::places_of(const Waiting& waiting, const std::vector<Address>& addresses,
+                                              std::vector<Address>& buffers) const {
+  buffers.clear();
+  for (const std::int32_t buffer : waiting.launch->buffers) buffers.push_back(addresses[index_of(buffer)]);
+  const Address plan = call_block_.address();
+  return {buffers, plan + extents_at_[waiting.position], plan + waiting.position * sizeof(ir::KernelError), workspace_.address()};
+}
+
+// ---- Copies ----
+
+// The first `bytes` of the plan block, with error slots as they are before a launch.
+void CudaSession::copy_plan(std::size_t bytes) {
+  std::fill_n(reinterpret_cast<ir::KernelError*>(plan_.data()), launches_.size(), ir::KernelError{});
+  in_flight_ = true;
+  context_->check(driver_.copy_to_device(call_block_.address(), plan_.data(), bytes, stream_.handle),
+                  "copying the plan of a call to the GPU");
+}
+
+// The plan block, and the inputs: with it where they are small, else from where they lie.
+void CudaSession::copy_in(const std::vector<InputPlace>& inputs) {
+  std::size_t end = plan_bytes_;
+  for (const InputPlace& place : inputs) end = std::max(end, place.offset + (*inputs_)[index_of(place.input)].bytes().size());
+  const bool together = end <= plan_.bytes();
+  for (const InputPlace& place : inputs) {
+    const std::span<const std::byte> bytes = (*inputs_)[index_of(place.input)].bytes();
+    if (bytes.empty()) continue;
+    if (together) {
+      std::memcpy(plan_.data() + place.offset, bytes.data(), bytes.size());
+    } else {
+      context_->check(driver_.copy_to_device(call_block_.address() + place.offset, bytes.data(), bytes.size(), stream_.handle),
+                      "copying inputs to the GPU");
+    }
+  }
+  copy_plan(together ? end : plan_bytes_);
+  inputs_copied_ = true;
+}
+
+std::vector<ir::Tensor> CudaSession::copy_out(std::span<const std::int64_t> slots, const std::vector<Address>& addresses) {
+  std::vector<ir::Tensor> outputs;
+  outputs.reserve(program_.outputs.size());
+  for (const ir::Program::Output& output : program_.outputs) {
+    const ir::Program::Buffer& buffer = program_.buffers[index_of(output.buffer)];
+    std::vector<std::int64_t> dims = output_dims(output, slots);
+    const auto bytes = static_cast<std::size_t>(ir::byte_count(output.dtype, dims));
+    if (buffer.place == Place::Input) {
+      const ir::Tensor& input = (*inputs_)[index_of(buffer.index)];
+      outputs.emplace_back(output.dtype, std::move(dims), input.bytes(), input.owner());
+      continue;
+    }
+    const std::shared_ptr<std::byte> block = output_blocks_.take(bytes);
+    in_flight_ = true;
+    if (bytes > 0) {
+      context_->check(driver_.copy_to_host(block.get(), addresses[index_of(output.buffer)], bytes, stream_.handle),
+                      "copying outputs from the GPU");
+    }
+    outputs.emplace_back(output.dtype, std::move(dims), std::span<const std::byte>(block.get(), bytes), block);
+  }
+  test_errors();
+  return outputs;
+}
+
+void CudaSession::synchronize() {
+  const Result result = driver_.stream_synchronize(stream_.handle);
+  in_flight_ = false;
+  if (result != success) context_->fail(result, call_text());
+}
+
+// Waits, then throws what the first failing device check of the call found.
+void CudaSession::test_errors() {
+  const bool look = checked_ && position_ > 0 && inputs_copied_;
+  if (look) {
+    context_->check(driver_.copy_to_host(errors_.data(), call_block_.address(), position_ * sizeof(ir::KernelError), stream_.handle),
+                    "copying error slots from the GPU");
+  }
+  synchronize();
+  if (!look) return;
+  const auto* errors = reinterpret_cast<const ir::KernelError*>(errors_.data());
+  for (std::size_t position = 0; position < position_; ++position) {
+    if (errors[position].check >= 0) report_check(program_, *launches_[position], extents_of(position), errors[position]);
+  }
+}
+
+// For a fault that no one launch is known to have: all that ran.
+std::string CudaSession::call_text() const {
+  std::string symbols, regions;
+  for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
+    if (!program_.leaf_symbols[slot].empty())
+      symbols += fmt::format("{}{} = {}", symbols.empty() ? "" : ", ", program_.leaf_symbols[slot], slots_[slot]);
+  }
+  const auto name = [&](const Waiting& launch) {
+    const std::string one = kernel_of(*launch.kernel).describe(extents_of(launch.position));
+    if (regions.find(one) == std::string::npos) regions += fmt::format("{}{}", regions.empty() ? "" : "; ", one);
+  };
+  std::ranges::for_each(issued_, name);
+  std::ranges::for_each(waiting_, name);
+  return fmt::format("running a call with {} on the GPU, one of its launches failed ({})", symbols, regions);
+}
+
+// ---- Launches ----
+
+// Issues what waits, on the stream, with the sizes of this very call.
+void CudaSession::flush(const std::vector<Address>& addresses) {
+  if (waiting_.empty()) return;
+  std::vector<CudaKernel::Sizes> sizes;
+  for (const Waiting& waiting : waiting_) {
+    sizes.push_back(kernel_of(*waiting.kernel).sizes(extents_of(waiting.position)));
+    reserve_workspace(sizes.back().workspace_bytes);
+  }
+  std::vector<Step> steps;
+  std::vector<Address> buffers;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const CudaKernel& kernel = kernel_of(*waiting_[i].kernel);
+    Step& step = steps.emplace_back(Step{&kernel, waiting_[i].position, CudaKernel::blocks(sizes[i]), {}});
+    step.launches = prepare(kernel, sizes[i], places_of(waiting_[i], addresses, buffers), maps_);
+  }
+  if (inputs_copied_) {
+    copy_plan(plan_bytes_);
+  } else {
+    copy_in(placed_inputs_);
+  }
+  std::ranges::move(waiting_, std::back_inserter(issued_));
+  waiting_.clear();
+  issue(steps, false);
+}
+
+void CudaSession::issue(std::vector<Step>& steps, bool capturing) {
+  const bool timed = recording_ && !capturing;
+  if (timed) start_recording(steps.size());
+  bool behind_kernel = false;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Step& step = steps[i];
+    const auto describe = [&] { return step.kernel->describe(extents_of(step.position)); };
+    if (timed) context_->check(driver_.event_record(events_[2 * i], stream_.handle), "timing launches");
+    for (PreparedLaunch& launch : step.launches) {
+      in_flight_ = true;
+      // Timed launches stand alone.
+      const Result result = launch.issue(driver_, stream_.handle, behind_kernel && !timed);
+      if (result != success) context_->fail(result, fmt::format("launching {}", describe()));
+      behind_kernel = true;
+    }
+    if (timed) context_->check(driver_.event_record(events_[2 * i + 1], stream_.handle), "timing launches");
+    if (!capturing && !step.launches.empty() && !step.kernel->proven()) {
+      const Result result = driver_.stream_synchronize(stream_.handle);
+      if (result != success) context_->fail(result, fmt::format("running {}", describe()));
+      step.kernel->set_proven();
+      behind_kernel = false;
+    }
+  }
+  if (timed) finish_recording(steps);
+}
+
+void CudaSession::start_recording(std::size_t steps) {
+  while (events_.size() < 2 * steps) {
+    Event event = nullptr;
+    context_->check(driver_.event_create(&event, event_default), "timing launches");
+    events_.push_back(event);
+  }
+}
+
+void CudaSession::finish_recording(const std::vector<Step>& steps) {
+  synchronize();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    float milliseconds = 0;
+    context_->check(driver_.event_elapsed(&milliseconds, events_[2 * i], events_[2 * i + 1]), "timing launches");
+    timings_.push_back({steps[i].blocks, steps[i].launches.empty() ? 0 : 1e-3 * static_cast<double>(milliseconds)});
+  }
+}
+
+}  // namespace anydim::runtime::cuda
