@@ -12,10 +12,6 @@
 #include "passes/pipeline.h"
 #include "runtime/kernel_cache.h"
 
-#ifdef ANYDIM_LLVM
-#include "codegen_cpu/backend.h"
-#endif
-
 namespace anydim {
 
 namespace {
@@ -59,24 +55,20 @@ void check_region_names(const passes::PipelineOptions& pipeline, const ir::Modul
 
 }  // namespace
 
-std::shared_ptr<const ir::Backend> make_backend([[maybe_unused]] const CompileOptions& options) {
-#ifdef ANYDIM_LLVM
-  return codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")});
-#else
-  throw Error(ErrorKind::Resource, "this build has no code generator for the CPU (it was built without LLVM); use --executor reference");
-#endif
+std::shared_ptr<const runtime::Executable> compile(ir::Module module, const CompileOptions& options) {
+  return compile_for(make_target(options), std::move(module), options);
 }
 
-std::shared_ptr<const runtime::Executable> compile(ir::Module module, const CompileOptions& options) {
-  const std::shared_ptr<const ir::Backend> backend = make_backend(options);
+std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
   narrow_dims(module, options.dims);
   const passes::PipelineOptions pipeline = pipeline_options(options);
-  passes::PassContext context{.options = pipeline, .backend = backend.get()};
+  passes::PassContext context{.options = pipeline, .backend = target.backend.get()};
   ir::Program program = passes::compile_to_program(module, context);
   check_region_names(pipeline, module);
   module = {};  // its constants go as soon as they are packed
 
   runtime::ExecutableOptions executable;
+  executable.device = target.device;
   if (options.keep_kernels) {
     const auto folder = options.cache_folder.value_or(runtime::default_cache_folder());
     executable.cache = std::make_shared<const runtime::KernelCache>(folder, options.warn);
@@ -85,7 +77,7 @@ std::shared_ptr<const runtime::Executable> compile(ir::Module module, const Comp
   executable.background = options.background;
   executable.warn = options.warn;
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));
-  return std::make_shared<const runtime::Executable>(std::move(program), backend, std::move(pool), std::move(executable));
+  return std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
 }
 
 ir::Module optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {

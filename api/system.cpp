@@ -10,6 +10,7 @@
 #include "api/compile.h"
 #include "ir/error.h"
 #include "ir/parse.h"
+#include "runtime/cuda_device.h"
 #include "runtime/kernel_cache.h"
 
 namespace anydim {
@@ -35,11 +36,11 @@ std::string limit_text(decltype(RLIMIT_AS) resource) {
   return limit.rlim_cur == RLIM_INFINITY ? "none" : fmt::format("{} bytes", static_cast<unsigned long long>(limit.rlim_cur));
 }
 
-Finding attempt(std::string name, const std::function<std::string()>& find) {
+Finding attempt(const std::string& name, const std::function<std::string()>& find) {
   try {
-    return {std::move(name), find()};
+    return {name, find()};
   } catch (const std::exception& error) {
-    return {std::move(name), error.what(), true};
+    return {name, error.what(), true};
   }
 }
 
@@ -48,6 +49,13 @@ std::string cache_state(const CompileOptions& options) {
   if (!cache.usable()) return cache.fault();
   const auto contents = cache.contents();
   return fmt::format("{}, {} kernels, {} bytes", cache.folder().string(), contents.files, contents.bytes);
+}
+
+std::string gpu_text() {
+  const runtime::cuda::Properties properties = runtime::cuda::open_cuda_device()->context().properties();
+  return fmt::format("{}, compute capability {}.{}, {} multiprocessors, {} bytes, driver for CUDA {}", properties.name,
+                     properties.capability / 10, properties.capability % 10, properties.multiprocessors, properties.memory_bytes,
+                     runtime::cuda::version_text(properties.driver_version));
 }
 
 std::string tiny_program(CompileOptions options) {
@@ -71,14 +79,16 @@ std::vector<Finding> examine_system(const CompileOptions& options) {
   findings.push_back(
       {"memory", fmt::format("{} available of {}", field_of("/proc/meminfo", "MemAvailable"), field_of("/proc/meminfo", "MemTotal"))});
   findings.push_back({"address space limit", limit_text(RLIMIT_AS)});
-  findings.push_back(attempt("code target", [&] { return make_backend(options)->target(); }));
-  findings.push_back(attempt("code generator", [&] { return make_backend(options)->generator(); }));
+  findings.push_back(attempt("code target", [&] { return make_target(options).backend->target(); }));
+  findings.push_back(attempt("code generator", [&] { return make_target(options).backend->generator(); }));
 #ifdef ANYDIM_ONNX
   findings.push_back({"model formats", "ONNX (.onnx), text form"});
 #else
   findings.push_back({"model formats", "text form (built without the ONNX reader)"});
 #endif
-  findings.push_back({"devices", "cpu (no CUDA code generator in this build)"});
+  Finding gpu = attempt("gpu", gpu_text);
+  gpu.missing = gpu.missing && options.device == DeviceKind::Cuda;
+  findings.push_back(std::move(gpu));
   findings.push_back({"kernel cache", cache_state(options)});
   findings.push_back(attempt("tiny program", [&] { return tiny_program(options); }));
   return findings;

@@ -31,7 +31,8 @@ CapacityPlan::CapacityPlan(const ir::Program& program) : program_(program) {
   watched_.erase(repeated.begin(), repeated.end());
 }
 
-std::vector<std::int64_t> CapacityPlan::leaves_at_capacity(std::span<const std::int64_t> slots, std::span<const std::int64_t> limits) const {
+std::vector<std::int64_t> CapacityPlan::leaves_at_capacity(std::span<const std::int64_t> slots,
+                                                           std::span<const std::int64_t> limits) const {
   std::vector<std::int64_t> leaves(program_.leaf_symbols.size());
   for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     leaves[leaf] = slots[leaf];
@@ -45,9 +46,8 @@ std::vector<std::int64_t> CapacityPlan::leaves_at_capacity(std::span<const std::
 }
 
 bool CapacityPlan::holds(std::span<const std::int64_t> capacity, std::span<const std::int64_t> slots) const {
-  return std::ranges::all_of(watched_, [&](ir::Program::Slot slot) {
-    return slots[static_cast<std::size_t>(slot)] <= capacity[static_cast<std::size_t>(slot)];
-  });
+  return std::ranges::all_of(
+      watched_, [&](ir::Program::Slot slot) { return slots[static_cast<std::size_t>(slot)] <= capacity[static_cast<std::size_t>(slot)]; });
 }
 
 }  // namespace anydim::runtime::cuda

@@ -56,8 +56,9 @@ std::shared_ptr<DeviceContext> DeviceContext::open(std::shared_ptr<const Driver>
   int version = 0;
   refuse(driver->driver_version(&version), "the CUDA driver does not tell its version");
   if (version < oldest_driver) {
-    throw Error(ErrorKind::Resource, fmt::format("the CUDA driver offers version {}, but {} is needed; install a newer driver (525 or newer)",
-                                                 version_text(version), version_text(oldest_driver)));
+    throw Error(ErrorKind::Resource,
+                fmt::format("the CUDA driver offers version {}, but {} is needed; install a newer driver (525 or newer)",
+                            version_text(version), version_text(oldest_driver)));
   }
   if (const Result result = driver->initialise(0); result == no_device) {
     throw Error(ErrorKind::Resource, "the CUDA driver finds no GPU; use --device cpu");
@@ -97,9 +98,10 @@ void DeviceContext::fail(Result result, std::string_view what) const {
   if (result == out_of_memory) {
     std::size_t free = 0, total = 0;
     driver_->memory_information(&free, &total);
-    throw Error(ErrorKind::Resource, fmt::format("the GPU's memory is too small for {}: {} of {} bytes are free; give smaller inputs or end "
-                                                 "other programs that use it",
-                                                 what, free, total));
+    throw Error(ErrorKind::Resource,
+                fmt::format("the GPU's memory is too small for {}: {} of {} bytes are free; give smaller inputs or end "
+                            "other programs that use it",
+                            what, free, total));
   }
   const std::string message = fmt::format("{}: {}", what, describe(*driver_, result));
   if (ends_context(result)) {

@@ -99,7 +99,9 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
       symbols_(region.body.symbols.names()), launches_(kernel.launches), sizes_(size_program(region, kernel)) {
   const Driver& driver = context_->driver();
   const Properties& device = context_->properties();
-  const auto refuse = [&](const std::string& why) { return Error(ErrorKind::Resource, fmt::format("{}: {} ({})", name_, why, device.name)); };
+  const auto refuse = [&](const std::string& why) {
+    return Error(ErrorKind::Resource, fmt::format("{}: {} ({})", name_, why, device.name));
+  };
   internal_check(!launches_.empty(), "a kernel for CUDA has launches");
   size_count_ = size_program(region, kernel).expressions.size();
   grids_grow_ = grows_with_leaves(kernel.scratch_bytes);
@@ -123,9 +125,10 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
     case no_binary_for_device:
     case invalid_ptx:
     case unsupported_ptx_version:
-      throw refuse(fmt::format("the driver (CUDA {}) does not accept the compiled kernel, {}; a driver as new as the NVRTC library, or an "
-                               "older NVRTC library, helps",
-                               version_text(device.driver_version), cuda::describe(driver, result)));
+      throw refuse(
+          fmt::format("the driver (CUDA {}) does not accept the compiled kernel, {}; a driver as new as the NVRTC library, or an "
+                      "older NVRTC library, helps",
+                      version_text(device.driver_version), cuda::describe(driver, result)));
     default: context_->fail(result, fmt::format("loading the kernel of {}", name_));
   }
   try {
@@ -214,8 +217,8 @@ const TensorMapBytes& TensorMapCache::encode(const ir::TensorMap& map, Address b
   const Result result = context_->driver().encode_tensor_map(
       &encoded, map_type(map.dtype), static_cast<unsigned>(rank), reinterpret_cast<void*>(base), dims.data(), strides.data(), box.data(),
       steps.data(), map_interleave_none, map_swizzle(map.swizzle_bytes), map_promotion_256, map_fill_zeros);
-  context_->check(result, fmt::format("{}: describing a tensor of dims [{}] at {:#x} to the GPU", kernel.describe({}), fmt::join(dims, ", "),
-                                      base));
+  context_->check(
+      result, fmt::format("{}: describing a tensor of dims [{}] at {:#x} to the GPU", kernel.describe({}), fmt::join(dims, ", "), base));
   return known_.emplace(std::move(key), encoded).first->second;
 }
 

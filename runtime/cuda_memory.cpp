@@ -8,7 +8,8 @@
 namespace anydim::runtime::cuda {
 
 StreamMemory::StreamMemory(StreamMemory&& other) noexcept
-    : context_(other.context_), stream_(other.stream_), address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : context_(other.context_), stream_(other.stream_), address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {
+}
 
 StreamMemory::~StreamMemory() {
   if (address_ == 0) return;

@@ -43,21 +43,20 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 }
 
 CompileOptions compile_options(const CommonOptions& options) {
-  if (options.device == "cuda") {
-    throw Error(ErrorKind::Resource, "--device cuda: this build has no CUDA code generator; use --device cpu");
-  }
   if (options.executor == "graph") throw not_in_this_release("--executor graph", "use --executor vm");
   if (options.precision != "f32") throw not_in_this_release("--precision " + options.precision, "use --precision f32");
   if (options.masked_rows != "keep") throw not_in_this_release("--masked-rows " + options.masked_rows, "use --masked-rows keep");
   if (!options.database.empty()) throw not_in_this_release("--db", "kernels are chosen by the cost model");
 
   CompileOptions compile;
+  compile.device = parse_device(options.device);
   for (const std::string& dim : options.dims) compile.dims.push_back(parse_dim_range(dim));
   for (const std::string& text : options.policies) {
     compile.policies.push_back(parse_policy(text));
     const Policy policy = compile.policies.back().second;
     if (policy == Policy::Exact) throw not_in_this_release("--policy exact", "use symbolic or bucketed");
-    if (policy == Policy::Library) throw Error(ErrorKind::CommandLine, "--policy library needs --device cuda; use symbolic or bucketed");
+    if (policy == Policy::Library && compile.device != DeviceKind::Cuda)
+      throw Error(ErrorKind::CommandLine, "--policy library needs --device cuda; use symbolic or bucketed");
   }
   compile.threads = options.threads;
   if (!options.cpu_level.empty()) compile.cpu_level = options.cpu_level;

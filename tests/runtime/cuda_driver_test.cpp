@@ -46,8 +46,7 @@ TEST(CudaDriver, OldVersionIsRefused) {
 TEST(CudaDriver, NoDevice) { EXPECT_EQ(refusal({.devices = 0}), "the CUDA driver finds no GPU; use --device cpu"); }
 
 TEST(CudaDriver, OldDeviceIsRefused) {
-  EXPECT_EQ(refusal({.capability = 75}),
-            "the GPU (Pretended GPU) has compute capability 7.5; kernels need 8.0 or newer; use --device cpu");
+  EXPECT_EQ(refusal({.capability = 75}), "the GPU (Pretended GPU) has compute capability 7.5; kernels need 8.0 or newer; use --device cpu");
 }
 
 TEST(CudaDriver, PropertiesAreThoseOfTheDevice) {

@@ -224,9 +224,10 @@ TEST_F(CudaSessionTest, FaultOfAReplayedGraphNamesAllThatRan) {
   Context context(scale());
   for (int i = 0; i < 3; ++i) context.run({test::ramp(33)});
   fake_.fault(cuda::illegal_address, 1);
-  EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }),
-            "running a call with n = 33 on the GPU, one of its launches failed (region scale, schedule plain, s0 = 33; region copy, schedule "
-            "plain, s0 = 33): CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+  EXPECT_EQ(
+      failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }),
+      "running a call with n = 33 on the GPU, one of its launches failed (region scale, schedule plain, s0 = 33; region copy, schedule "
+      "plain, s0 = 33): CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
 }
 
 TEST_F(CudaSessionTest, RefusedLaunchNamesItAndTheNextCallRuns) {

@@ -14,7 +14,8 @@ static_assert(offsetof(LaunchConfiguration, attributes) == offsetof(CUlaunchConf
 static_assert(offsetof(LaunchConfiguration, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
-static_assert(offsetof(CUlaunchAttributeValue, clusterDim) == 0 && offsetof(CUlaunchAttributeValue, programmaticStreamSerializationAllowed) == 0);
+static_assert(offsetof(CUlaunchAttributeValue, clusterDim) == 0 &&
+              offsetof(CUlaunchAttributeValue, programmaticStreamSerializationAllowed) == 0);
 static_assert(sizeof(TensorMapBytes) == sizeof(CUtensorMap) && alignof(TensorMapBytes) == alignof(CUtensorMap));
 static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(DeviceNumber) == sizeof(CUdevice) && sizeof(Result) == sizeof(CUresult));
 

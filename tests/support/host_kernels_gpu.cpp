@@ -40,7 +40,8 @@ class HostKernelBackend : public ir::Backend {
   std::optional<ir::PackedLayout> packed_layout(const ir::Region& region, std::size_t parameter) const override {
     return inner_->packed_layout(region, parameter);
   }
-  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) const override {
+  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout,
+                  const ir::Tensor& weight) const override {
     return inner_->pack(region, parameter, layout, weight);
   }
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
@@ -55,8 +56,8 @@ class HostKernelBackend : public ir::Backend {
     ir::ShapeProgram tasks;
     for (const std::string& name : region.body.symbols.names()) tasks.leaves.push_back({.symbol = name});
     tasks.expressions = {kernel.tasks};
-    auto host = std::make_shared<HostKernel>(
-        HostKernel{kernel, region.body.body.parameters.size() + region.body.body.results.size(), ir::ShapeInterpreter(tasks), tasks.leaves.size()});
+    auto host = std::make_shared<HostKernel>(HostKernel{kernel, region.body.body.parameters.size() + region.body.body.results.size(),
+                                                        ir::ShapeInterpreter(tasks), tasks.leaves.size()});
     Image image{};
     std::memcpy(image.magic, image_magic, sizeof image_magic);
     {

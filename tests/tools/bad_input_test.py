@@ -62,6 +62,13 @@ class BadInput(unittest.TestCase):
 
 
 class Models(BadInput):
+    def test_a_machine_without_a_gpu(self):
+        done = self.anydim("run", TINY, "--device", "cuda", *self.tiny_inputs([[1, 2]]))
+        if done.returncode == 0:
+            self.skipTest("this machine has a GPU")
+        self.assertEqual((done.returncode, done.stdout), (6, ""))
+        self.assertRegex(done.stderr, r"^anydim: (there is no CUDA driver here \(.*\)|the CUDA driver finds no GPU); .*use --device cpu\n$")
+
     def test_truncated(self):
         (self.folder / "m.onnx").write_bytes(TINY.read_bytes()[:20000])
         self.refused(4, "model 'm.onnx' is not an ONNX model: its 20000 bytes are truncated, damaged, nested too deeply or of another format", "run", "m.onnx")

@@ -1,0 +1,56 @@
+// The only place that names concrete backends and devices.
+#include <utility>
+
+#include "api/compile.h"
+#include "ir/error.h"
+#include "runtime/cuda_device.h"
+
+#ifdef ANYDIM_LLVM
+#include "codegen_cpu/backend.h"
+#endif
+#ifdef ANYDIM_CUDA
+#include "codegen_cuda/backend.h"
+#endif
+
+namespace anydim {
+
+namespace {
+
+CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
+#ifdef ANYDIM_LLVM
+  return {codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")}), nullptr};
+#else
+  throw Error(ErrorKind::Resource,
+              "this build has no code generator for the CPU (it was built without LLVM); use --device cuda or --executor reference");
+#endif
+}
+
+CompileTarget cuda_target() {
+  // The driver first: without one nothing else matters.
+  std::shared_ptr<runtime::cuda::CudaDevice> device = runtime::cuda::open_cuda_device();
+#ifdef ANYDIM_CUDA
+  const runtime::cuda::Properties& properties = device->context().properties();
+  codegen_cuda::CudaOptions cuda;
+  cuda.target = codegen_cuda::target_of({.driver_name = properties.name,
+                                         .capability = properties.capability,
+                                         .multiprocessors = properties.multiprocessors,
+                                         .shared_per_multiprocessor = properties.shared_per_multiprocessor,
+                                         .shared_per_block = properties.shared_per_block,
+                                         .l2_bytes = properties.l2_bytes});
+  return {codegen_cuda::make_cuda_backend(cuda), std::move(device)};
+#else
+  throw Error(ErrorKind::Resource, "this build has no code generator for CUDA; use --device cpu");
+#endif
+}
+
+}  // namespace
+
+CompileTarget make_target(const CompileOptions& options) {
+  switch (options.device) {
+    case DeviceKind::Cpu: return cpu_target(options);
+    case DeviceKind::Cuda: return cuda_target();
+  }
+  internal_error("a device is one of the enumerators");
+}
+
+}  // namespace anydim
