@@ -2,14 +2,12 @@
 #include <utility>
 
 #include "api/compile.h"
+#include "codegen_cuda/backend.h"
 #include "ir/error.h"
 #include "runtime/cuda_device.h"
 
 #ifdef ANYDIM_LLVM
 #include "codegen_cpu/backend.h"
-#endif
-#ifdef ANYDIM_CUDA
-#include "codegen_cuda/backend.h"
 #endif
 
 namespace anydim {
@@ -28,7 +26,6 @@ CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
 CompileTarget cuda_target() {
   // The driver first: without one nothing else matters.
   std::shared_ptr<runtime::cuda::CudaDevice> device = runtime::cuda::open_cuda_device();
-#ifdef ANYDIM_CUDA
   const runtime::cuda::Properties& properties = device->context().properties();
   codegen_cuda::CudaOptions cuda;
   cuda.target = codegen_cuda::target_of({.driver_name = properties.name,
@@ -38,9 +35,6 @@ CompileTarget cuda_target() {
                                          .shared_per_block = properties.shared_per_block,
                                          .l2_bytes = properties.l2_bytes});
   return {codegen_cuda::make_cuda_backend(cuda), std::move(device)};
-#else
-  throw Error(ErrorKind::Resource, "this build has no code generator for CUDA; use --device cpu");
-#endif
 }
 
 }  // namespace
