@@ -86,6 +86,29 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   return launch_time(target, blocks, resident, busy + block_latency / 8, alone, moved_bytes(sizes));
 }
 
+double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSchedule& schedule, const AttentionSizes& sizes, bool column) {
+  if (sizes.points == 0 || sizes.rows == 0) return 0;
+  const auto depth = static_cast<std::int64_t>(sizes.depth), width = static_cast<std::int64_t>(sizes.width);
+  const double block_rows = static_cast<double>(schedule.block_rows()), block_keys = static_cast<double>(schedule.keys);
+  const double groups = static_cast<double>(schedule.groups);
+  const double row_blocks = std::ceil(sizes.rows / block_rows);
+  const double seen = std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
+  const double tiles = std::ceil(seen / block_keys);
+  const double scores = block_rows * block_keys;
+  const double products = 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops;
+  // Each warpgroup's multiplications read the tile, and the first product its queries.
+  const double shared = groups * (block_keys * (sizes.depth + sizes.width) + 64 * sizes.depth) * 2 / shared_bytes_per_cycle;
+  const double exponentials = scores / exponentials_per_cycle;
+  const double issue = scores * operations_per_score / lanes_per_cycle + block_rows * sizes.width / lanes_per_cycle;
+  const double multiply = std::max(products, shared), weigh = std::max(exponentials, issue);
+  // Within a warpgroup the values of one tile are summed beside the weights of the next; other warpgroups and blocks fill what is left.
+  const double resident = static_cast<double>(schedule.resident_blocks(target, depth, width, column));
+  const double hidden = groups * resident > 1 ? overlap_loss : 0.5;
+  const double busy = tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
+  const double alone = block_latency + tiles * tile_latency + tiles * (multiply + weigh);
+  return launch_time(target, row_blocks * sizes.points, resident, busy + block_latency / 4, alone, moved_bytes(sizes));
+}
+
 double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes) {
   if (sizes.points == 0 || sizes.rows == 0) return 0;
   const double row_blocks = std::ceil(sizes.rows / 16), width_blocks = std::ceil(sizes.width / 128);
@@ -96,6 +119,33 @@ double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& si
   const double busy = tiles * work;
   return launch_time(target, sizes.points * row_blocks * width_blocks, 8, busy, block_latency + tiles * 2 * block_latency + busy,
                      moved_bytes(sizes));
+}
+
+std::vector<ir::Schedule> cheapest(const Skeleton& skeleton, const PlanInputs& inputs, const ir::Bucket& bucket,
+                                   std::vector<ir::Schedule> schedules) {
+  constexpr std::size_t most = 8;
+  if (schedules.size() <= most) return schedules;
+  std::vector<double> costs(schedules.size(), 0);
+  for (const bool upper : {false, true}) {
+    std::vector<std::int64_t> keys;
+    for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
+      const ir::BucketInterval interval = i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+      const std::int64_t low = std::max<std::int64_t>(interval.low, 1);
+      // An open bucket is judged where most work is.
+      keys.push_back(upper ? std::max(low, std::min(interval.high, std::max<std::int64_t>(4 * low, 512))) : low);
+    }
+    std::vector<double> seconds;
+    for (const ir::Schedule& schedule : schedules) seconds.push_back(skeleton.estimate(inputs, schedule, keys));
+    const double best = *std::min_element(seconds.begin(), seconds.end());
+    for (std::size_t i = 0; i < schedules.size(); ++i) costs[i] += seconds[i] / best;
+  }
+  costs.front() = 0;
+  std::vector<std::size_t> order(schedules.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return costs[a] < costs[b]; });
+  std::vector<ir::Schedule> result;
+  for (std::size_t i = 0; i < most; ++i) result.push_back(std::move(schedules[order[i]]));
+  return result;
 }
 
 std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs) {

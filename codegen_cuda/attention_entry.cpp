@@ -108,9 +108,70 @@ std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const Attention
   return place_of(kernel, scope, rows, "const unsigned short*");
 }
 
-std::string output_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows) {
-  const auto buffer = static_cast<std::size_t>(rows.buffer);
-  return place_of(kernel, scope, rows, storage_type(kernel.buffer_type(buffer).dtype) + "*");
+namespace {
+
+std::string name_of(ScoreForm form) {
+  static constexpr const char* names[] = {"scaled", "column", "element", "plain"};
+  return fmt::format("ScoreForm::{}", names[static_cast<int>(form)]);
+}
+
+std::string name_of(OutputForm form) {
+  static constexpr const char* names[] = {"narrow", "wide", "program"};
+  return fmt::format("OutputForm::{}", names[static_cast<int>(form)]);
+}
+
+}  // namespace
+
+std::string form_members(const AttentionOperands& operands, const AttentionScore& score) {
+  constexpr double log2_e = 1.4426950408889634;
+  return fmt::format(R"(  static constexpr int depth = {}, width = {};  // of a head's queries and keys, of its values
+  static constexpr bool brain = {}, output_brain = {};  // bf16, else f16
+  static constexpr ScoreForm score = {};
+  static constexpr float scale = {:.9g}f;  // of a product, for exp2
+  static constexpr OutputForm output = {};
+)",
+                     operands.depth, operands.width, operands.dtype == ir::DType::BF16, operands.output_dtype == ir::DType::BF16,
+                     name_of(score.form), score.scale * log2_e, name_of(operands.output_form));
+}
+
+void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const std::string& block_rows,
+                 const std::string& points, const std::string& slot) {
+  const KeyRange range = key_range(form, kernel.inputs().form.symbols);
+  const bool later_rows_see_more = !range.ends.empty() && range.begins.empty();
+  const Dim count = batch_points(form);
+  scope.line(fmt::format("const int rows = {}, keys = {};", write_index(kernel, scope, form.row.extent),
+                         write_index(kernel, scope, form.key.extent)));
+  scope.line(fmt::format("const BlockPlace place = place_block(rows, {}, {}, {}, {}, {});", write_index(kernel, scope, count), block_rows,
+                         points, slot, later_rows_see_more));
+  scope.line("if (!place.any) return;");
+  const bool wide = !kernel.fits_int(count);
+  scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
+  define_batch_point(kernel, scope, form, {"point", wide});
+  define_key_range(kernel, scope, form, range, {"place.first_row", "place.last_row"}, false);
+}
+
+void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const AttentionOperands& operands,
+                         const AttentionScore& score) {
+  if (score.form == ScoreForm::Column) {
+    write_element_function(kernel, scope, {.name = "added", .type = "float", .parameters = {{form.key.symbol, "key"}}}, score.program);
+  } else {
+    scope.line("const auto added = [](int) { return 0.0f; };");
+  }
+  if (score.form == ScoreForm::Element || score.form == ScoreForm::Plain) {
+    const std::vector<ElementParameter> parameters{{form.row.symbol, "row"}, {form.key.symbol, "key"}};
+    write_element_function(kernel, scope, {.name = "score_value", .type = "float", .parameters = parameters, .product = "product"},
+                           score.program);
+  } else {
+    scope.line("const auto score_value = [](int, int, float product) { return product; };");
+  }
+  std::string output = "{nullptr, 0}";
+  if (operands.output_form == OutputForm::Program) {
+    write_store_function(kernel, scope, "write_element", "float", form, false);
+  } else {
+    scope.line("const auto write_element = [](int, int, float) {};");
+    output = place_of(kernel, scope, operands.output, storage_type(operands.output_dtype) + "*");
+  }
+  scope.line(fmt::format("const OutputRows output{};", output));
 }
 
 }  // namespace anydim::codegen_cuda

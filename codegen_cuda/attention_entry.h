@@ -46,6 +46,16 @@ void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::str
 
 // `{pointer, stride}` of rows at the current batch point.
 std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows);
-std::string output_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows);
+
+// ---- Shared by the kernels on tensor cores (device/attention.cuh) ----
+
+// Members of struct Attention that say what is computed, not how.
+std::string form_members(const AttentionOperands& operands, const AttentionScore& score);
+// Defines rows, keys, place, the batch point, first_key and end_key; blocks without work return. `block_rows`, `points`, `slot`: arguments of place_block.
+void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const std::string& block_rows,
+                 const std::string& points, const std::string& slot);
+// Defines added, score_value, write_element and output.
+void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const AttentionOperands& operands,
+                         const AttentionScore& score);
 
 }  // namespace anydim::codegen_cuda

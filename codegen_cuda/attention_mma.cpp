@@ -14,18 +14,6 @@ namespace {
 
 using ir::Dim;
 
-constexpr double log2_e = 1.4426950408889634;
-
-std::string score_form(ScoreForm form) {
-  static constexpr const char* names[] = {"scaled", "column", "element", "plain"};
-  return fmt::format("ScoreForm::{}", names[static_cast<int>(form)]);
-}
-
-std::string output_form(OutputForm form) {
-  static constexpr const char* names[] = {"narrow", "wide", "program"};
-  return fmt::format("OutputForm::{}", names[static_cast<int>(form)]);
-}
-
 class AttentionMma final : public Skeleton {
  public:
   std::string_view name() const override { return "attention_mma"; }
@@ -77,7 +65,7 @@ std::vector<ir::Schedule> AttentionMma::candidates(const PlanInputs& inputs, con
     if (!misfit(inputs, schedule) && std::find(result.begin(), result.end(), schedule) == result.end())
       result.push_back(std::move(schedule));
   }
-  return result;
+  return cheapest(*this, inputs, bucket, std::move(result));
 }
 
 std::optional<std::string> AttentionMma::misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const {
@@ -104,20 +92,13 @@ std::optional<std::string> AttentionMma::misfit(const PlanInputs& inputs, const 
 std::string numbers(const AttentionMmaSchedule& fields, const AttentionOperands& operands, const AttentionScore& score) {
   return fmt::format(R"(
 struct Attention {{
-  static constexpr int depth = {}, width = {};  // of a head's queries and keys, of its values
-  static constexpr int warps = {}, points = {};  // warps of a batch point, batch points of a block
+{}  static constexpr int warps = {}, points = {};  // warps of a batch point, batch points of a block
   static constexpr int tiles = {};  // fragments of 16 queries of a warp
   static constexpr int keys = {}, stages = {};  // of a tile, tiles in shared memory
-  static constexpr bool brain = {}, output_brain = {};  // bf16, else f16
-  static constexpr ScoreForm score = {};
-  static constexpr float scale = {:.9g}f;  // of a product, for exp2
-  static constexpr OutputForm output = {};
 }};
 using Kernel = AttentionMma<Attention>;
 )",
-                     operands.depth, operands.width, fields.warps, fields.points, fields.tiles, fields.keys, fields.stages,
-                     operands.dtype == ir::DType::BF16, operands.output_dtype == ir::DType::BF16, score_form(score.form),
-                     score.scale * log2_e, output_form(operands.output_form));
+                     form_members(operands, score), fields.warps, fields.points, fields.tiles, fields.keys, fields.stages);
 }
 
 EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool) const {
@@ -126,10 +107,9 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
   const auto operands = attention_operands(inputs.region, form, inputs.form.symbols);
   internal_check(operands.has_value(), "attention_mma emits what it accepts");
   const AttentionScore score = attention_score(form);
-  const KeyRange range = key_range(form, inputs.form.symbols);
 
   KernelWriter kernel(inputs, bucket, fmt::format("// {}: {}\n", inputs.region.name, to_string(schedule)));
-  for (const char* piece : {"vectors", "tensor_cores", "attention", "attention_mma"}) kernel.use(piece);
+  for (const char* piece : {"tensor_cores", "attention", "attention_mma"}) kernel.use(piece);
   kernel.declare(numbers(fields, *operands, score));
   reserve_attention_names(kernel);
   const EntryOptions options{
@@ -139,49 +119,19 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
       .tensor_maps = 0,
       .dependent = true};
   CodeScope& scope = kernel.begin_entry(options);
-  const Dim points = batch_points(form);
-  scope.line(fmt::format("const int rows = {}, keys = {};", write_index(kernel, scope, form.row.extent),
-                         write_index(kernel, scope, form.key.extent)));
-  scope.line(fmt::format(
-      "const BlockPlace place = place_block(rows, {}, Kernel::block_rows, Attention::points, threadIdx.x / Kernel::point_threads, {});",
-      write_index(kernel, scope, points), !range.ends.empty() && range.begins.empty()));
-  scope.line("if (!place.any) return;");
-  const bool wide = !kernel.fits_int(points);
-  scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
-  define_batch_point(kernel, scope, form, {"point", wide});
-  define_key_range(kernel, scope, form, range, {"place.first_row", "place.last_row"}, false);
-
-  const bool column = score.form == ScoreForm::Column, computed = score.form == ScoreForm::Element || score.form == ScoreForm::Plain;
-  if (column) {
-    write_element_function(kernel, scope, {.name = "added", .type = "float", .parameters = {{form.key.symbol, "key"}}}, score.program);
-  } else {
-    scope.line("const auto added = [](int) { return 0.0f; };");
-  }
-  if (computed) {
-    const std::vector<ElementParameter> parameters{{form.row.symbol, "row"}, {form.key.symbol, "key"}};
-    write_element_function(kernel, scope, {.name = "score_value", .type = "float", .parameters = parameters, .product = "product"},
-                           score.program);
-  } else {
-    scope.line("const auto score_value = [](int, int, float product) { return product; };");
-  }
-  std::string output = "{nullptr, 0}";
-  if (operands->output_form == OutputForm::Program) {
-    write_store_function(kernel, scope, "write_element", "float", form, false);
-  } else {
-    scope.line("const auto write_element = [](int, int, float) {};");
-    output = output_rows(kernel, scope, operands->output);
-  }
+  begin_block(kernel, scope, form, "Kernel::block_rows", "Attention::points", "threadIdx.x / Kernel::point_threads");
+  write_row_functions(kernel, scope, form, *operands, score);
   const std::string query = operand_rows(kernel, scope, operands->query), key = operand_rows(kernel, scope, operands->key),
                     value = operand_rows(kernel, scope, operands->value);
-  scope.line(fmt::format("const OperandRows query{}, key{}, value{};\nconst OutputRows output{};", query, key, value, output));
+  scope.line(fmt::format("const OperandRows query{}, key{}, value{};", query, key, value));
   scope.line("Kernel::run(place, query, key, value, output, rows, keys, first_key, end_key, added, score_value, write_element);");
   kernel.end_entry();
 
   ir::DeviceLaunch launch;
   launch.entry = options.name;
-  launch.grid[0] = ir::ceil_div(form.row.extent, fields.block_rows()) * ir::ceil_div(points, fields.points);
+  launch.grid[0] = ir::ceil_div(form.row.extent, fields.block_rows()) * ir::ceil_div(batch_points(form), fields.points);
   launch.block[0] = options.threads;
-  launch.shared_bytes = fields.shared_bytes(operands->depth, operands->width, column);
+  launch.shared_bytes = fields.shared_bytes(operands->depth, operands->width, score.form == ScoreForm::Column);
   launch.dependent = inputs.target.has_dependent_launch();
   return {.source = kernel.finish(), .launches = {std::move(launch)}};
 }

@@ -37,4 +37,30 @@ std::int64_t AttentionMmaSchedule::resident_blocks(const CudaTarget& target, std
   return std::max<std::int64_t>(blocks, 1);
 }
 
+AttentionWgmmaSchedule AttentionWgmmaSchedule::from(const ir::Schedule& schedule) {
+  return {.groups = schedule.field("groups"), .keys = schedule.field("keys"), .stages = schedule.field("stages")};
+}
+
+ir::Schedule AttentionWgmmaSchedule::schedule() const {
+  return {.name = "attention_wgmma", .fields = {{"groups", groups}, {"keys", keys}, {"stages", stages}}};
+}
+
+std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width, bool column) const {
+  const std::int64_t queries = groups * 64 * depth * 2, tiles = stages * keys * (depth + width) * 2;
+  const std::int64_t columns = column ? groups * 2 * keys * 4 : 0, barriers = 8 * (1 + 4 * stages);
+  return queries + tiles + columns + barriers;
+}
+
+std::int64_t AttentionWgmmaSchedule::registers(std::int64_t, std::int64_t width) const {
+  const std::int64_t scores = keys / 2, weights = keys / 4, outputs = width / 2;
+  constexpr std::int64_t addresses = 32;
+  return scores + weights + outputs + addresses;
+}
+
+std::int64_t AttentionWgmmaSchedule::resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width, bool column) const {
+  constexpr std::int64_t reserved = 1024;
+  const std::int64_t by_memory = target.shared_per_multiprocessor / (shared_bytes(depth, width, column) + reserved);
+  return std::clamp<std::int64_t>(by_memory, 1, intended_blocks());
+}
+
 }  // namespace anydim::codegen_cuda

@@ -34,6 +34,30 @@ struct AttentionMmaSchedule {
   std::int64_t resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width, bool column) const;
 };
 
+// `attention_wgmma groups=2 keys=128 stages=2`
+//
+// A block computes `groups` times 64 queries of one batch point, a warpgroup each; another warpgroup fetches keys and values, `keys` at a time, into a
+// ring of `stages`.
+struct AttentionWgmmaSchedule {
+  std::int64_t groups = 2;  // 1 to 3
+  std::int64_t keys = 128;  // a multiple of 16, at most 256
+  std::int64_t stages = 2;
+
+  static AttentionWgmmaSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const { return 128 * (groups + 1); }
+  std::int64_t block_rows() const { return 64 * groups; }
+  // Blocks that registers are shared out for: the second launch bound. Without it registers cannot be traded between warpgroups.
+  std::int64_t intended_blocks() const { return groups == 1 ? 2 : 1; }
+  // After the trade, of a thread: what all hold together is what the launch bounds give, rounded down to 8 (504, 512 or twice 256 for a block's warpgroups).
+  std::int64_t fetching_registers() const { return groups == 3 ? 32 : 24; }
+  std::int64_t computing_registers() const { return groups == 1 ? 232 : groups == 2 ? 240 : 160; }
+  std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
+  std::int64_t registers(std::int64_t depth, std::int64_t width) const;  // that a computing thread needs, about
+  std::int64_t resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width, bool column) const;
+};
+
 // Concrete sizes of one launch.
 struct AttentionSizes {
   double points = 0, rows = 0, keys = 0;
@@ -46,7 +70,12 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
 
 // Seconds of one launch.
 double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule, const AttentionSizes& sizes, bool column);
+double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSchedule& schedule, const AttentionSizes& sizes, bool column);
 double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes);
+
+// The few schedules that are cheapest at both ends of the bucket, the first of `schedules` always among them and first.
+std::vector<ir::Schedule> cheapest(const Skeleton& skeleton, const PlanInputs& inputs, const ir::Bucket& bucket,
+                                   std::vector<ir::Schedule> schedules);
 
 // Of attention's keys, the same for each of its skeletons: where a query tile, a block or a wave fills up.
 std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs);

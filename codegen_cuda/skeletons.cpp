@@ -11,6 +11,7 @@ std::vector<std::unique_ptr<Skeleton>> all_skeletons() {
   skeletons.push_back(make_matmul_mma_skeleton());
   skeletons.push_back(make_matmul_wgmma_skeleton());
   skeletons.push_back(make_matmul_simt_skeleton());
+  skeletons.push_back(make_attention_wgmma_skeleton());
   skeletons.push_back(make_attention_mma_skeleton());
   skeletons.push_back(make_attention_simt_skeleton());
   return skeletons;
