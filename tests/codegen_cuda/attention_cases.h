@@ -1,0 +1,29 @@
+// Attention regions as text, in the forms that exporters and the compiler's own passes give them.
+#pragma once
+
+#include <string>
+
+namespace anydim::codegen_cuda::testing {
+
+enum class AttentionMask {
+  None,
+  Padding,       // where(mask[b, j], 0, lowest float)
+  Causal,        // where(j <= i, 0, -infinity)
+  CausalLowest,  // where(j <= i, 0, lowest float)
+  Window,        // causal, and no further back than 20 keys
+  Bias,          // an f32 operand of scores' shape
+};
+
+struct AttentionCase {
+  int heads = 2;
+  int depth = 32;
+  std::string dtype = "bf16";   // of queries, keys and values
+  std::string result = "bf16";  // of the result
+  AttentionMask mask = AttentionMask::None;
+};
+
+// fn @main(%qkv: Tensor[(b, s, 3 * heads * depth), dtype], [mask]) -> Tensor[(b, s, heads * depth), result]: queries, keys and values lie beside each other in
+// one buffer, heads beside each other within each.
+std::string merged_attention(const AttentionCase& attention);
+
+}  // namespace anydim::codegen_cuda::testing
