@@ -139,12 +139,11 @@ std::vector<ir::Schedule> cheapest(const Skeleton& skeleton, const PlanInputs& i
     const double best = *std::min_element(seconds.begin(), seconds.end());
     for (std::size_t i = 0; i < schedules.size(); ++i) costs[i] += seconds[i] / best;
   }
-  costs.front() = 0;
-  std::vector<std::size_t> order(schedules.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return costs[a] < costs[b]; });
+  std::vector<std::pair<double, std::size_t>> ranked;
+  for (std::size_t i = 0; i < schedules.size(); ++i) ranked.emplace_back(i == 0 ? 0 : costs[i], i);
+  std::sort(ranked.begin(), ranked.end());
   std::vector<ir::Schedule> result;
-  for (std::size_t i = 0; i < most; ++i) result.push_back(std::move(schedules[order[i]]));
+  for (std::size_t i = 0; i < most; ++i) result.push_back(std::move(schedules[ranked[i].second]));
   return result;
 }
 

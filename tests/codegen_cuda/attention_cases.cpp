@@ -61,19 +61,21 @@ std::string merged_attention(const AttentionCase& attention) {
   const int columns = attention.heads * attention.depth;
   const bool wide = attention.dtype == "f32";
   std::string text =
-      fmt::format("fn @main(%qkv: Tensor[(b, s, {}), {}]{}) -> Tensor[(b, s, {}), {}]\n  where b in [0, 64], s in [0, 1024] {{\n", 3 * columns,
-                  attention.dtype, mask_parameter(attention.mask, attention.heads), columns, attention.result);
+      fmt::format("fn @main(%qkv: Tensor[(b, s, {}), {}]{}) -> Tensor[(b, s, {}), {}]\n  where b in [0, 64], s in [0, 1024] {{\n",
+                  3 * columns, attention.dtype, mask_parameter(attention.mask, attention.heads), columns, attention.result);
   if (!wide) text += "  %wide = cast(%qkv) {to = f32}\n";
   text += fmt::format("  %split = shape(b, s, {}, {})\n", attention.heads, attention.depth);
   const char* names[] = {"q", "k", "v"};
   for (int i = 0; i < 3; ++i) {
-    text += fmt::format("  %{0}_columns = strided_slice(%{1}) {{axes = (-1), starts = ({2}), ends = ({3})}}\n", names[i], wide ? "qkv" : "wide",
-                        i * columns, (i + 1) * columns);
-    text += fmt::format("  %{0}_heads = dyn.reshape(%{0}_columns, %split)\n  %{0} = transpose(%{0}_heads) {{perm = (0, 2, 1, 3)}}\n", names[i]);
+    text += fmt::format("  %{0}_columns = strided_slice(%{1}) {{axes = (-1), starts = ({2}), ends = ({3})}}\n", names[i],
+                        wide ? "qkv" : "wide", i * columns, (i + 1) * columns);
+    text +=
+        fmt::format("  %{0}_heads = dyn.reshape(%{0}_columns, %split)\n  %{0} = transpose(%{0}_heads) {{perm = (0, 2, 1, 3)}}\n", names[i]);
   }
   text += mask_text(attention.mask);
   text += fmt::format("  %a = attention(%q, %k, %v{}) {{scale = 0.2}}\n", attention.mask == AttentionMask::None ? "" : ", %bias");
-  text += fmt::format("  %beside = transpose(%a) {{perm = (0, 2, 1, 3)}}\n  %joined = shape(b, s, {})\n  %r = dyn.reshape(%beside, %joined)\n", columns);
+  text += fmt::format(
+      "  %beside = transpose(%a) {{perm = (0, 2, 1, 3)}}\n  %joined = shape(b, s, {})\n  %r = dyn.reshape(%beside, %joined)\n", columns);
   if (attention.result == "f32") return text + "  return %r\n}";
   return text + fmt::format("  %narrow = cast(%r) {{to = {}}}\n  return %narrow\n}}", attention.result);
 }
