@@ -6,6 +6,8 @@
 #include <functional>
 #include <list>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "tests/ptx/interpreter.h"
 
@@ -20,7 +22,10 @@ struct PendingOperation {
   bool in_order = false;        // steps of the queue's operations happen in order of issue (wgmma)
   std::function<void()> read;   // may be empty; takes operands into the operation's own storage
   std::function<void()> write;  // may be empty; stores the results, arrives at barriers
+  const void* block = nullptr;  // the issuing block: its end finishes the operation
+  std::string unfinished;       // a finding if the block ends before a wait has covered at least the reads; empty: no matter
   bool has_read = false;
+  bool is_awaited = false;
 };
 
 class Agenda {
@@ -37,7 +42,8 @@ class Agenda {
   bool advance();
   // Timing::Random: perhaps one step of one operation. Called between instructions.
   void stir();
-  void finish_all();  // the end of the kernel
+  // The end of a block: finishes its operations and gives the `unfinished` texts of those that nothing waited for.
+  std::vector<std::string> finish_block(const void* block);
   bool empty() const { return operations_.empty(); }
   std::uint64_t finished() const { return finished_; }
 

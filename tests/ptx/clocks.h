@@ -29,7 +29,7 @@ struct Knowledge {
   SharedClocks generic;
   SharedClocks fenced;
   void join(const Knowledge& other);
-  void add(const Actor& actor, int lane, std::uint32_t clock);  // to both
+  void add(const Actor& actor, int lane, std::uint32_t clock);  // to `generic`
 };
 
 inline std::uint32_t clock_of(const SharedClocks& clocks, std::uint32_t component) {

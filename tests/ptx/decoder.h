@@ -2,12 +2,15 @@
 // opcodes.cpp. A decode function takes every modifier that it understands; one that is left is an unknown instruction.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tests/ptx/program.h"
 #include "tests/ptx/syntax.h"
@@ -21,12 +24,20 @@ struct AddressOperand {
   std::int32_t base = -1;
   bool wide = false;
   std::int64_t offset = 0;
-  std::string parameter;  // [name + offset] of the param space; `offset` is then already the place in its space
+};
+
+// Bytes copied between the parameter variables of caller and callee, in call space.
+struct CallDetail {
+  struct Copy {
+    std::uint64_t from = 0, to = 0, bytes = 0;
+  };
+  std::int32_t target = 0;
+  std::vector<Copy> arguments, results;
 };
 
 class Decoder {
  public:
-  Decoder(FunctionDecoder& function, const InstructionText& text, Instruction& instruction);
+  Decoder(FunctionDecoder& function, const InstructionText& text, Instruction& decoded, std::vector<std::int32_t>& touched);
 
   Instruction& instruction;
   const InstructionText& text() const { return text_; }
@@ -47,13 +58,20 @@ class Decoder {
   std::int32_t source(std::size_t index, Type type) { return source(operand(index), type); }
   std::int32_t destination(const OperandText& operand, Type type);  // -1 for a sink
   std::int32_t destination(std::size_t index, Type type) { return destination(operand(index), type); }
-  std::vector<std::int32_t> sources(std::size_t index, Type type);       // {a, b, ...} or one
-  std::vector<std::int32_t> destinations(std::size_t index, Type type);  // {a, b, ...} or one
-  std::int32_t predicate(const OperandText& operand, bool& negated);     // a source predicate; a literal 0 or 1 too
+  bool is_predicate(const OperandText& operand) const;                              // a register of that type
+  bool is_wide(const OperandText& operand) const;                                   // a register of 8 bytes a lane
+  std::int32_t any_source(const OperandText& operand, Type type, bool& wide);       // whatever width the register has
+  std::int32_t any_destination(const OperandText& operand, Type type, bool& wide);  // -1 for a sink
+  std::vector<std::int32_t> sources(std::size_t index, Type type);                  // {a, b, ...} or one
+  std::vector<std::int32_t> destinations(std::size_t index, Type type);             // {a, b, ...} or one
+  std::int32_t predicate(const OperandText& operand, bool& negated);                // a source predicate; a literal 0 or 1 too
   AddressOperand address(const OperandText& operand, Space space);
   AddressOperand address(std::size_t index, Space space) { return address(operand(index), space); }
   std::int64_t constant(std::size_t index) const;  // an integer literal
   std::int32_t label(std::size_t index) const;     // index among the program's instructions
+  std::vector<std::int32_t> branch_targets(std::size_t index) const;
+  std::shared_ptr<const CallDetail> call() const;  // of a call instruction
+  bool in_entry() const;
 
   [[noreturn]] void unknown(std::string_view why) const;
   void finish();  // throws where a modifier is left
@@ -62,6 +80,7 @@ class Decoder {
   FunctionDecoder& function_;
   const InstructionText& text_;
   std::vector<bool> taken_;
+  std::vector<std::int32_t>& touched_;  // registers named so far
 };
 
 using Decode = std::function<void(Decoder&)>;

@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <random>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <typeindex>
 #include <vector>
 
@@ -50,14 +53,19 @@ struct Meeting {
   std::vector<std::int32_t> frames;
 };
 
-// Asynchronous work's identity and knowledge; outlives the issuing thread.
+// Asynchronous work's identity and what its issuer had seen; kept by the work's steps.
 struct AsyncAuthor {
   Knowledge seen;
-  Agent agent;
+  Agent agent;  // points to `seen`
   Block* block = nullptr;
 };
 
+// Sorts of groups that a warp's lanes issue and wait for, each with an actor of its own.
+enum class GroupKind : std::uint8_t { CopyAsync, BulkRead, BulkWrite, Wgmma };
+
 struct Warp {
+  Warp(Execution& launch, Block& owner) : execution(launch), block(owner) {}
+
   Execution& execution;
   Block& block;
   std::int32_t index = 0;  // in the block
@@ -69,12 +77,14 @@ struct Warp {
   std::vector<Fragment> fragments;
   std::vector<Meeting> meetings;
   std::int32_t current = 0;  // fragment that runs
-  std::uint32_t clock = 1;
+  std::uint32_t clock = 1, birth = 1;
   Actor actor;
   std::array<Knowledge, 32> seen;
   std::array<Knowledge, 32> fence_published;                // what a relaxed write after a fence publishes
   std::array<Knowledge, 32> fence_pending;                  // what a fence after a relaxed read will take in
   std::map<std::int32_t, std::string> registers_in_flight;  // offset: which work; using one is a finding
+
+  std::vector<OwnGroups> own_groups;  // by GroupKind
 
   // Registers. T is std::uint32_t (up to 32 bits) or std::uint64_t; 32 of them, one a lane.
   template <class T>
@@ -104,26 +114,42 @@ struct Warp {
   void proxy_fence(LaneMask mask);  // ordinary accesses seen so far become visible to asynchronous work
   // The author of asynchronous work that this lane issues; its accesses carry (actor, lane_of_actor, clock), which whoever learns of
   // its completion adds to its Knowledge.
-  std::shared_ptr<AsyncAuthor> async_author(int lane, const Actor& actor, int lane_of_actor, std::uint32_t clock);
+  std::shared_ptr<AsyncAuthor> async_author(int lane, const Actor& actor, int lane_of_actor, std::uint32_t clock,
+                                            Proxy proxy = Proxy::Async);
+  // The same on behalf of several lanes (wgmma): it has seen what any of them has.
+  std::shared_ptr<AsyncAuthor> async_author_of_lanes(LaneMask mask, const Actor& actor, int lane_of_actor, std::uint32_t clock);
+  OwnGroups& groups(GroupKind kind);  // made on first use
 
   // Waiting. Use as `return warp.block_on("mbarrier at 0x400, parity 1")`; after any event the instruction runs again.
   Outcome block_on(std::string what, bool may_time_out = false);
   Fragment& fragment() { return fragments[static_cast<std::size_t>(current)]; }
 
-  void report(FindingKind kind, int lane, std::string message);
-  [[noreturn]] void stop(FindingKind kind, int lane, std::string message);
+  // Control flow. branch: the lanes of `taken` go to `target`, the fragment's others behind the instruction.
+  Outcome branch(const Instruction& instruction, LaneMask taken, std::int32_t target);
+  Outcome exit_lanes(LaneMask mask);
+  void finish_meeting(std::int32_t index);
+  void arrive_at_meeting();
+  void demand_meeting(std::int32_t pc);  // the fragment's lanes meet at pc, whatever happens until then
+
+  void report(FindingKind kind, int lane, const std::string& message);
+  [[noreturn]] void stop(FindingKind kind, int lane, const std::string& message);
+  Agent agent(int lane, bool strong = false) const;  // a thread's own ordinary access, now
+  std::string place(int lane) const;                 // "block (0, 0, 0) warp 1 lane 2"
 };
 
 struct NamedBarrier {
   std::uint32_t arrived = 0;   // threads
-  std::uint32_t expected = 0;  // threads; 0: nobody has come yet
+  std::uint32_t expected = 0;  // threads, where a number was given
+  bool whole_block = false;    // no number: all live threads
   std::uint64_t generation = 1;
   Knowledge gathered, released;
-  std::uint32_t reduction = 0, reduced = 0;
-  std::vector<std::int32_t> warps;  // that have come
+  bool all = true, reduced_and = true;  // of bar.red
+  std::uint32_t count = 0, reduced_count = 0;
 };
 
 struct Block {
+  explicit Block(Execution& launch) : execution(launch) {}
+
   Execution& execution;
   std::int32_t slot = 0;  // among the resident blocks
   std::array<std::uint32_t, 3> index{};
@@ -133,6 +159,7 @@ struct Block {
   std::unique_ptr<Shadow> shadow;  // of `shared`
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<NamedBarrier, 16> barriers;
+  std::vector<Actor> actors;                                    // that it holds
   std::map<std::type_index, std::shared_ptr<void>> extensions;  // state that other files' handlers keep a block
   bool finished = false;
 
@@ -148,6 +175,9 @@ struct Block {
 struct Cluster {
   std::array<std::uint32_t, 3> shape{1, 1, 1};
   std::vector<Block*> blocks;  // by rank; nullptr once finished
+  std::uint32_t arrived = 0;   // threads at the cluster's barrier
+  std::uint64_t generation = 1;
+  Knowledge gathered, released;
 };
 
 class Execution {
@@ -155,6 +185,8 @@ class Execution {
   Execution(MachineState& machine, const Program& program, const Function& entry, const LaunchShape& shape,
             std::span<const std::byte> parameters);
   ~Execution();
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
   Report run();
 
   MachineState& machine;
@@ -164,25 +196,77 @@ class Execution {
   const MachineOptions options;
   std::vector<std::byte> parameters;
   Agenda agenda;
-  std::vector<std::unique_ptr<Block>> blocks;  // resident
+  std::vector<std::unique_ptr<Block>> blocks;  // resident, by slot; empty slots are null
 
   // Tells blocked warps that something happened (a barrier completed, asynchronous work finished, lanes exited).
-  void notify() { ++events; }
+  void notify() { ++events, ++effects; }
   std::uint64_t events = 0;
   std::uint64_t effects = 0;  // stores and anything else visible; while it stands still warps only spin
+  std::uint64_t instructions = 0;
 
   // A new actor with so many lanes; belongs to the block's slot and serves again in the slot's next block. Its clock goes on.
-  Actor new_actor(Block& block, std::uint16_t lanes);
-  std::uint32_t& actor_clock(const Actor& actor) { return actor_clocks_[actor.number]; }
+  Actor new_actor(Block& block, std::uint16_t lanes, std::string name);
+  std::uint32_t& actor_clock(const Actor& actor) { return actors_[actor.number].clock; }
 
-  // Memory on behalf of `agent`; `warp` and `lane` only name who is at fault. `block` gives shared memory its meaning.
+  // Memory on behalf of `agent`. `block` gives shared addresses their meaning; warp and lane of the agent are named if it is at fault.
   std::byte* access(AccessKind kind, Space space, std::uint64_t address, std::size_t bytes, std::size_t alignment, const Agent& agent,
-                    Block& block, int lane);
-  void report(FindingKind kind, const Agent& agent, int lane, std::string message);
-  [[noreturn]] void stop(FindingKind kind, const Agent& agent, int lane, std::string message);
+                    Block& block);
+  void report(FindingKind kind, const Agent& agent, const std::string& message);
+  [[noreturn]] void stop(FindingKind kind, const Agent& agent, const std::string& message);
+  // Strong accesses order through the address that they touch.
+  struct SyncPlace {
+    Knowledge published;
+  };
+  std::map<const std::byte*, SyncPlace> sync_places;
+  std::mt19937_64 random;
 
  private:
-  std::vector<std::uint32_t> actor_clocks_;
+  struct Place {
+    std::byte* data = nullptr;
+    Shadow* shadow = nullptr;
+    std::size_t offset = 0;
+    bool tracked = true;  // whether unwritten bytes are known
+  };
+  struct ActorRecord {
+    Actor actor;
+    std::uint32_t clock = 0;
+    std::string name;
+  };
+  Place resolve(Space space, std::uint64_t address, std::size_t bytes, std::size_t alignment, AccessKind kind, const Agent& agent,
+                Block& block);
+  void check_access(const Place& place, std::size_t bytes, AccessKind kind, const Agent& agent);
+  std::string describe(const Author& author) const;
+  bool check_launch();
+  void dispatch();
+  void start_block(std::int32_t slot, std::uint64_t cluster, std::uint32_t rank, const std::shared_ptr<Cluster>& group);
+  std::unique_ptr<Warp> make_warp(Block& block, std::int32_t index);
+  void fill_presets(Warp& warp, const Function& function);
+  std::uint64_t special(const Warp& warp, Special which, int lane) const;
+  void retire();
+  bool run_warp(Warp& warp);
+  bool pick_fragment(Warp& warp);
+  void run_fragment(Warp& warp, int budget);
+  bool meet_members(Warp& warp, const Instruction& instruction, LaneMask mask);
+  void check_in_flight(Warp& warp, std::int32_t pc);
+  void unstick();
+  bool release_meeting();
+  bool time_out_waits();
+  std::string where_warps_wait() const;
+
+  Report report_;
+  std::set<std::tuple<FindingKind, std::int32_t, std::int32_t>> noted_;
+  AccessHistory history_;
+  std::vector<ActorRecord> actors_;
+  std::uint32_t components_ = 0;
+  std::vector<std::map<std::uint16_t, std::vector<std::uint16_t>>> free_actors_;  // by slot and lanes
+  std::uint64_t next_cluster_ = 0, clusters_ = 0;
+  std::array<std::uint32_t, 3> cluster_grid_{1, 1, 1};
+  std::int32_t blocks_per_multiprocessor_ = 1;
+  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t dynamic_start_ = 0;
+  std::vector<DeviceAddress> variables_;
+  std::uint64_t last_effects_ = 0, last_effect_instruction_ = 0, timeout_effects_ = 0;
+  int timeouts_ = 0;
 };
 
 }  // namespace anydim::ptx

@@ -31,6 +31,9 @@ enum class Outcome : std::uint8_t {
 // Runs the instruction for the lanes of `mask` (never empty; the guard is already applied).
 using Execute = Outcome (*)(Warp& warp, const Instruction& instruction, LaneMask mask);
 
+// How an instruction goes on; slot[0] of a Branch is its target, `detail` of an IndexedBranch a std::vector<std::int32_t> of them.
+enum class Control : std::uint8_t { None, Branch, IndexedBranch, Return, Exit };
+
 struct Instruction {
   Execute execute = nullptr;
   std::array<std::int32_t, 6> slot{-1, -1, -1, -1, -1, -1};  // register-file offsets or what the handler likes
@@ -40,14 +43,64 @@ struct Instruction {
   bool aligned = false;        // all live lanes of the warp must be here together
   bool needs_members = false;  // .sync with a member mask in slot[member_slot]: waits until all members are here
   std::uint8_t member_slot = 0;
-  std::uint8_t flags = 0;  // the handler's own
+  bool members_meet_anywhere = false;  // even at different instructions of this kind
+  bool may_touch_in_flight = false;    // knows how to use registers of unfinished asynchronous work
+  std::uint8_t flags = 0;              // the handler's own
   std::int32_t line = 0;
+  Control control = Control::None;
   std::int32_t reconverge = -1;        // branches: where diverged lanes meet again, -1: nowhere
   std::shared_ptr<const void> detail;  // whatever else the decoder of this opcode wants to keep
   template <class T>
   const T& get() const {
     return *static_cast<const T*>(detail.get());
   }
+};
+
+// Registers that the machine knows. X, Y and Z follow one another.
+enum class Special : std::int32_t {
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  ClusteridX,
+  ClusteridY,
+  ClusteridZ,
+  NclusteridX,
+  NclusteridY,
+  NclusteridZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtarank,
+  ClusterNctarank,
+  IsExplicitCluster,
+  Laneid,
+  Warpid,
+  Nwarpid,
+  Smid,
+  Nsmid,
+  Gridid,
+  LanemaskEq,
+  LanemaskLt,
+  LanemaskLe,
+  LanemaskGt,
+  LanemaskGe,
+  DynamicSmemSize,
+  TotalSmemSize,
+  Clock,
+  Clock64,
+  Globaltimer,
 };
 
 // A register that is filled before the warp starts.
@@ -57,7 +110,7 @@ struct Preset {
   bool wide = false;        // 8 bytes a lane
   std::int32_t offset = 0;  // in the register file
   std::int64_t value = 0;   // GlobalAddress: added to it
-  std::int32_t index = 0;   // GlobalAddress: which variable; Special: SpecialRegister
+  std::int32_t index = 0;   // GlobalAddress: which variable; Special: which
 };
 
 struct GlobalVariable {
@@ -84,6 +137,8 @@ struct Function {
   bool required_threads = false;
   std::array<std::uint32_t, 3> required_cluster{};
   int minimum_blocks = 0;
+  std::vector<Preset> presets;
+  std::uint64_t register_bytes = 0;  // entries: of a warp, with those of all device functions
 };
 
 struct Program {
@@ -93,11 +148,8 @@ struct Program {
   std::vector<std::string> source;                 // opcode with modifiers, for messages
   std::vector<Function> functions;
   std::vector<GlobalVariable> variables;
-  std::vector<Preset> presets;
-  std::uint64_t register_bytes = 0;  // of a warp
-  std::uint64_t local_bytes = 0;     // of a lane, stack of all functions
-  std::uint64_t call_bytes = 0;      // of a lane: parameters of device functions
-  std::uint64_t module_shared_bytes = 0;
+  std::uint64_t local_bytes = 0;                       // of a lane, stack of all functions
+  std::uint64_t call_bytes = 0;                        // of a lane: parameters of device functions
   const Function* entry(std::string_view name) const;  // nullptr: none
 };
 

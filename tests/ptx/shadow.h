@@ -1,12 +1,14 @@
 // Who last wrote each byte and who has read it since, and whether that is ordered before the access at hand.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "tests/ptx/agenda.h"
 #include "tests/ptx/clocks.h"
 
 namespace anydim::ptx {
@@ -14,22 +16,41 @@ namespace anydim::ptx {
 enum class AccessKind : std::uint8_t { Read, Write, Atomic };
 enum class Proxy : std::uint8_t { Generic, Async };
 
-// One access's author, as the shadow keeps it.
+// Who made an access, and when by its own clock.
 struct Author {
   std::uint32_t clock = 0;
-  std::uint16_t actor = 0;  // 0: nobody
+  std::uint32_t component = 0;  // of a ClockSet: the actor's base + lane
+  std::uint16_t actor = 0;      // 0: the host, before the launch
   std::uint8_t lane = 0;
   bool strong = false;  // relaxed, volatile, atomic: such accesses don't race with each other
   Proxy proxy = Proxy::Generic;
   std::int32_t instruction = -1;
+  friend bool operator==(const Author&, const Author&) = default;
 };
 
-// Who accesses, with what it has seen. `seen` must outlive the access.
+inline constexpr std::uint32_t never_own = 0xffff'ffff;
+
+// Groups of asynchronous work of one sort that a warp's lanes have issued. The lane itself knows those that its waits have covered.
+struct OwnGroups {
+  Actor actor;                           // a component for each lane; number 0 until first used
+  std::array<std::uint32_t, 32> open{};  // the group that is being filled
+  std::array<std::uint32_t, 32> done{};  // the last group that a wait has covered
+  std::array<QueueId, 32> queue{};       // on the agenda
+};
+
+// Who accesses, with what it has seen. What the pointers name must outlive the access.
 struct Agent {
   Author author;
-  Actor actor;
   const Knowledge* seen = nullptr;
-  std::int32_t block = -1;  // index among the resident blocks, for messages
+  // Accesses of the issuing thread in this range of its clock precede in program order.
+  std::uint32_t issuer = 0, issuer_from = 1, issuer_to = 0;
+  // Groups of its own that the issuing thread has waited for, up to a number.
+  struct Done {
+    std::uint32_t component = 0, clock = 0;
+  };
+  std::array<Done, 4> done{};
+  std::int32_t lane = 0;
+  std::int32_t block = -1;  // slot, for messages
   std::int32_t warp = -1;
 };
 
@@ -41,49 +62,56 @@ struct Conflict {
   std::size_t byte = 0;             // offset in the memory that the shadow covers
 };
 
-// Sets of readers, shared by all bytes that the same accesses have read. One a launch.
-class ReaderSets {
+// Authors of writes and sets of readers, numbered, so that a byte's history is two numbers. One a launch.
+class AccessHistory {
  public:
-  struct Reader {
-    std::uint32_t clock = 0;
-    LaneMask lanes = 0;
-    Actor actor;
-    bool strong = false;
-    Proxy proxy = Proxy::Generic;
-    std::int32_t instruction = -1;
-  };
-  ReaderSets() : sets_(1) {}
-  // The set with the agent's read added and readers that the agent has seen removed. 0 is the empty set.
-  std::uint32_t add(std::uint32_t set, const Agent& agent);
-  const std::vector<Reader>& readers(std::uint32_t set) const { return sets_[set]; }
+  static constexpr std::uint32_t nobody = 0, host = 1;
+  AccessHistory() : authors_(2), sets_(1) {}
+  std::uint32_t writer(const Author& author);
+  // The set with the agent's read added and reads that the agent has seen removed. 0 is the empty set.
+  std::uint32_t add_reader(std::uint32_t set, const Agent& agent);
+  const Author& author(std::uint32_t writer) const { return authors_[writer]; }
+  const std::vector<Author>& readers(std::uint32_t set) const { return sets_[set]; }
 
  private:
-  std::vector<std::vector<Reader>> sets_;
-  std::unordered_map<std::uint64_t, std::uint32_t> transitions_;
+  struct Key {
+    Author author;
+    const void* generic = nullptr;
+    const void* fenced = nullptr;
+    std::uint32_t set = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  std::vector<Author> authors_;
+  std::vector<std::vector<Author>> sets_;
+  std::vector<SharedClocks> kept_;  // sets of clocks named by keys stay alive, so that their addresses stay theirs
+  std::unordered_map<Key, std::uint32_t, Hash> writers_, transitions_;
 };
 
-// Covers a range of memory, a cell a byte.
+// Whether what `author` did precedes what the agent does now. Work of the async proxy sees ordinary writes only through a proxy fence.
+bool is_ordered(const Author& author, bool author_writes, const Agent& agent, bool& only_fence_missing);
+
+// Covers a range of memory byte by byte; pages come into being where something is accessed.
 class Shadow {
  public:
-  explicit Shadow(std::size_t bytes) : cells_(bytes) {}
+  explicit Shadow(std::size_t bytes) : pages_((bytes + page_bytes - 1) / page_bytes) {}
   // Checks the access against earlier ones and records it. False: a conflict, described in `conflict`.
-  bool access(std::size_t offset, std::size_t bytes, AccessKind kind, const Agent& agent, ReaderSets& sets, Conflict& conflict);
+  bool access(std::size_t offset, std::size_t bytes, AccessKind kind, const Agent& agent, AccessHistory& history, Conflict& conflict);
   bool written(std::size_t offset, std::size_t bytes) const;
-  void mark_written(std::size_t offset, std::size_t bytes);  // by the host: before everything
-  void clear();
-  void forget_authors();  // a new launch: what was written stays written
+  void mark_written(std::size_t offset, std::size_t bytes);  // by the host
+  void new_launch();                                         // what was written stays written; authors are forgotten
 
  private:
+  static constexpr std::size_t page_bytes = 4096;
   struct Cell {
-    std::uint32_t write_clock = 0;
+    std::uint32_t writer = AccessHistory::nobody;
     std::uint32_t readers = 0;
-    std::uint32_t write_component = 0;
-    std::uint16_t write_actor = 0;  // 0: nobody in this launch
-    std::uint8_t write_lane = 0;
-    std::uint8_t flags = 0;
-    std::int32_t write_instruction = -1;
   };
-  std::vector<Cell> cells_;
+  using Page = std::array<Cell, page_bytes>;
+  Page& page(std::size_t index);
+  std::vector<std::unique_ptr<Page>> pages_;
 };
 
 }  // namespace anydim::ptx
