@@ -208,13 +208,11 @@ class Parser {
   void label(FunctionText& function, int scope) {
     std::string name = cursor_.word();
     cursor_.expect(':');
-    if (cursor_.peek() != '.') {
+    if (!cursor_.ahead(".branchtargets")) {
       function.labels.push_back({std::move(name), scope, function.instructions.size()});
       return;
     }
-    const int line = cursor_.line();
-    const std::string directive = cursor_.directive();
-    if (directive != "branchtargets") unsupported_ptx(line, "the directive ." + directive + " is not known");
+    cursor_.directive();
     std::vector<std::string> targets{cursor_.word()};
     while (cursor_.take(',')) targets.push_back(cursor_.word());
     cursor_.expect(';');

@@ -27,6 +27,7 @@ class TextCursor {
   std::string directive();  // .name; throws
   void skip_one() { step(), skip(); }
   std::string quoted();               // "..."
+  bool ahead(std::string_view text) const { return text_.substr(position_, text.size()) == text; }
   bool label();                       // does `word :` start here?
   bool number_ahead() const;          // digit, or - and a digit
   void number(OperandText& operand);  // integer, 0f, 0d or decimal
