@@ -26,7 +26,7 @@ class TextCursor {
   std::string dotted();     // word, then also . and ::
   std::string directive();  // .name; throws
   void skip_one() { step(), skip(); }
-  std::string quoted();               // "..."
+  std::string quoted();  // "..."
   bool ahead(std::string_view text) const { return text_.substr(position_, text.size()) == text; }
   bool label();                       // does `word :` start here?
   bool number_ahead() const;          // digit, or - and a digit
