@@ -18,6 +18,7 @@ constexpr double l2_total_bytes = 6150;     // per clock, of all (DeepGEMM)
 constexpr double shared_bytes_per_clock = 128;
 constexpr double lanes = 128;  // of one multiprocessor, per clock
 constexpr double epilogue_latency = 600;
+constexpr double split_latency = 700;  // meetings of a cluster and reads of other blocks' sums
 
 const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
 
@@ -98,7 +99,8 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
   const double throughput = together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
                                                  traffic / std::min(l2_bytes_per_clock, l2_total_bytes / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are filled.
-  const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency;
+  const double meeting = work.split > 1 ? split_latency : 0;
+  const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency + meeting;
   const double wave = std::max(throughput + together * epilogue, alone + epilogue);
   // The last wave of many is partly empty only once: what is left of waves is spread by the scheduler.
   const double whole = waves <= 1 ? wave : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together)));

@@ -35,11 +35,13 @@ class MmaEmitter {
         {.name = "matmul", .threads = static_cast<int>(schedule_.threads()), .blocks = 0, .tensor_maps = 0, .dependent = dependent});
     names_ = write_extents(kernel_, entry, form_);
     const TileNames tiles = write_tile_counts(kernel_, entry, form_, names_, shape_);
-    entry.line(fmt::format("if ((int)blockIdx.x >= {}) return;", tiles.count));
-    place_ = write_tile_place(kernel_, entry, form_, tiles, shape_, "(int)blockIdx.x");
+    const std::string tile = schedule_.split == 1 ? "(int)blockIdx.x" : fmt::format("(int)blockIdx.x / {}", schedule_.split);
+    entry.line(fmt::format("if ({} >= {}) return;", tile, tiles.count));
+    place_ = write_tile_place(kernel_, entry, form_, tiles, shape_, tile);
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const unsigned memory = (unsigned)__cvta_generic_to_shared(shared);");
     entry.line(fmt::format("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);", names_.depth.name));
+    write_depth_share(kernel_, entry, schedule_.split);
     entry.line("const int warp = (int)threadIdx.x / 32;");
 
     EmittedKernel result;
@@ -65,8 +67,9 @@ class MmaEmitter {
     }
     kernel_.end_entry();
     result.launches.push_back({.entry = "matmul",
-                               .grid = {tile_count(form_, shape_), 1, 1},
+                               .grid = {tile_count(form_, shape_) * schedule_.split, 1, 1},
                                .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+                               .cluster = {static_cast<std::int32_t>(schedule_.split), 1, 1},
                                .shared_bytes = mma_shared_bytes(kernel_.inputs(), schedule_),
                                .dependent = dependent});
     if (!form_.rows.empty() && !shape_.all_columns) {
@@ -123,7 +126,7 @@ struct Tile {{
     }
     write_lambda(scope, "fetch", "int tile, unsigned to", [&](CodeScope& body) {
       const bool wide = names_.depth.wide || !fits_with(kernel_, form_.k.extent, 1024);
-      body.line(fmt::format("const {0} first_depth = ({0})tile * Tile::depth;", index_type(wide)));
+      body.line(fmt::format("const {0} first_depth = ({0})(first_tile + tile) * Tile::depth;", index_type(wide)));
       for (const Side& side : {left(), right()}) {
         if (side.operand.direct) write_copy(body, side);
         else write_computation(body, side, wide);
@@ -135,7 +138,7 @@ struct Tile {{
       }
     });
     scope.line("float sums[Tile::warp_rows / 16][Tile::warp_columns / 8][4] = {};");
-    scope.line("multiply_tiles<Tile>(sums, memory, depth_tiles, fetch, store);");
+    scope.line("multiply_tiles<Tile>(sums, memory, tiles, fetch, store);");
     scope.line("__syncthreads();  // no warp reads operands any more: pieces of sums lie in their place");
 
     constexpr int gap = 8;
@@ -145,7 +148,7 @@ struct Tile {{
     kernel_.block(
         scope, fmt::format("for (int piece = 0; piece < {}; ++piece)", schedule_.warp_rows() / 16 * across), [&](CodeScope& body) {
           body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
-          body.line("__syncwarp();");
+          body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
           const SumPiece piece{
               .base = "piece_of_warp",
               .rows = 16,
@@ -154,10 +157,11 @@ struct Tile {{
               .first_row = fmt::format("{} + warp / Tile::warps_across * Tile::warp_rows + piece / {} * 16", place_.first_row.name, across),
               .first_column = fmt::format("{} + warp % Tile::warps_across * Tile::warp_columns + piece % {} * {}", place_.first_column.name,
                                           across, columns),
-              .thread = "(int)threadIdx.x % 32",
-              .threads = "32"};
+              .thread = schedule_.split == 1 ? "(int)threadIdx.x % 32" : "(rank * 32 + (int)threadIdx.x % 32)",
+              .threads = schedule_.split == 1 ? "32" : "(32 * split)",
+              .split = static_cast<int>(schedule_.split)};
           write_epilogue(kernel_, body, form_, names_, piece, kept);
-          body.line("__syncwarp();");
+          body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
         });
   }
 

@@ -65,15 +65,18 @@ class MmaSkeleton final : public Skeleton {
                                        .warps_down = shape.down,
                                        .warps_across = shape.across,
                                        .group = 8,
-                                       .whole_rows = whole};
-            if (!reason_against(inputs, operands, schedule)) found.push_back(schedule);
+                                       .whole_rows = whole,
+                                       .split = 1};
+            add_with_splits(inputs, schedule, typical, [&](const MmaSchedule& one) {
+              if (!reason_against(inputs, operands, one)) found.push_back(one);
+            });
           }
         }
       }
     }
     const auto same_tile = [](const MmaSchedule& a, const MmaSchedule& b) {
       return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.warps_down == b.warps_down &&
-             a.whole_rows == b.whole_rows;
+             a.whole_rows == b.whole_rows && a.split == b.split;
     };
     return best_of(found, [&](const MmaSchedule& schedule) { return seconds(inputs, operands, schedule, typical); }, same_tile);
   }
@@ -107,6 +110,9 @@ class MmaSkeleton final : public Skeleton {
     if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns))
       return "rows of the right tile are 16, 32 or a multiple of 64";
     if (schedule.whole_rows && !form.rows.empty() && !form.n.extent.is_constant()) return "whole rows need a constant number of columns";
+    if (schedule.split != 1 &&
+        (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90 || (schedule.whole_rows && !form.rows.empty())))
+      return "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows";
     const std::int64_t shared = mma_shared_bytes(inputs, schedule), registers = registers_of(schedule, operands);
     if (shared > inputs.target.shared_per_block)
       return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared, inputs.target.shared_per_block);
@@ -127,6 +133,7 @@ class MmaSkeleton final : public Skeleton {
     work.block_depth = schedule.block_depth;
     work.threads = schedule.threads();
     work.stages = schedule.stages;
+    work.split = schedule.split;
     work.blocks_per_multiprocessor =
         resident_blocks(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule), registers_of(schedule, operands));
     work.flops_per_clock = rate * 0.9;

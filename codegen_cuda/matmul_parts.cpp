@@ -23,16 +23,28 @@ void write_lambda(CodeScope& scope, const std::string& name, const std::string& 
 }
 
 void reserve_names(KernelWriter& kernel) {
-  for (const char* name : {"memory",    "shared", "depth_tiles", "warp",          "thread_of_warp", "ring",   "pieces", "step",
-                           "warpgroup", "sums",   "piece",       "piece_of_warp", "fetch",          "store",  "tile",   "to",
-                           "place",     "row",    "chunk",       "line",          "chunk_number",   "values", "word",   "part",
-                           "i",         "j",      "distance",    "row_of_block",  "first_depth"}) {
+  for (const char* name :
+       {"memory", "shared", "depth_tiles", "warp",         "thread_of_warp", "ring", "pieces",       "step",          "warpgroup", "split",
+        "rank",   "share",  "first_tile",  "tiles",        "other",          "sums", "piece",        "piece_of_warp", "fetch",     "store",
+        "tile",   "to",     "place",       "row",          "chunk",          "line", "chunk_number", "values",        "word",      "part",
+        "i",      "j",      "distance",    "row_of_block", "first_depth"}) {
     kernel.fresh(name);
   }
 }
 
 bool fits_with(const KernelWriter& kernel, const Dim& dim, std::int64_t slack) {
   return kernel.interval_of(dim).high <= std::numeric_limits<std::int32_t>::max() - slack;
+}
+
+void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t split) {
+  if (split == 1) {
+    entry.line("const int first_tile = 0, tiles = depth_tiles;");
+    return;
+  }
+  kernel.use("cluster");
+  entry.line(fmt::format("constexpr int split = {};", split));
+  entry.line("const int rank = (int)blockIdx.x % split, share = (depth_tiles + split - 1) / split;");
+  entry.line("const int first_tile = rank * share, tiles = depth_tiles - first_tile < share ? depth_tiles - first_tile : share;");
 }
 
 MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form, bool with_depth) {
@@ -114,7 +126,21 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
 
   const std::string sum = kernel.fresh("sum");
   loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
-  if (piece.transposed) {
+  if (piece.split > 1) {
+    kernel.use("cluster");
+    loop.line("#pragma unroll");
+    loop.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = 0;", piece.width, sum));
+    loop.line("#pragma unroll");
+    kernel.block(loop, fmt::format("for (int other = 0; other < {}; ++other)", piece.split), [&](CodeScope& each) {
+      if (piece.transposed) {
+        each.line("#pragma unroll");
+        each.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] += remote_value({} + ({} + i) * {} + {}, other);", piece.width, sum,
+                              piece.base, row, piece.pitch, column));
+      } else {
+        each.line(fmt::format("add_remote({}, {} + {} * {} + {}, other);", sum, piece.base, row, piece.pitch, column));
+      }
+    });
+  } else if (piece.transposed) {
     loop.line("#pragma unroll");
     loop.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = ({})[({} + i) * {} + {}];", piece.width, sum, piece.base, row, piece.pitch,
                           column));

@@ -19,6 +19,10 @@ void reserve_names(KernelWriter& kernel);
 // Whether `dim` + `slack` is an int within the bucket.
 bool fits_with(const KernelWriter& kernel, const ir::Dim& dim, std::int64_t slack);
 
+// The part of the depth that this block of a cluster of `split` multiplies: ints `first_tile` and `tiles`, of `depth_tiles`; and this block's number
+// `rank`. Writes nothing but `tiles` where split is 1.
+void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t split);
+
 // Extents of a matmul as variables of an entry.
 struct MatmulNames {
   IndexVariable rows, columns, depth;
@@ -55,7 +59,9 @@ struct SumPiece {
   std::int64_t row_step = 1;  // rows of the product between rows of the piece
   std::string first_column;
   std::string thread, threads;
-  int width = 4;            // columns of the product that a thread does at a time
+  int width = 4;  // columns of the product that a thread does at a time
+  int split =
+      1;  // blocks of the cluster whose pieces, at the same place of their shared memory, are added; `thread` counts over all of them
   bool transposed = false;  // rows of the piece are columns of the product (first_column is of the first), and the other way round
 };
 // Where the epilogue's value goes when row stages follow: element (m, n) to pointer[(m + row_shift) * pitch + n].

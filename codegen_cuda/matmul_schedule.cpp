@@ -19,7 +19,8 @@ MmaSchedule MmaSchedule::from(const ir::Schedule& schedule) {
           .warps_down = schedule.field("down"),
           .warps_across = schedule.field("across"),
           .group = schedule.field("group"),
-          .whole_rows = schedule.field("whole") != 0};
+          .whole_rows = schedule.field("whole") != 0,
+          .split = schedule.field("split")};
 }
 
 ir::Schedule MmaSchedule::schedule() const {
@@ -31,7 +32,8 @@ ir::Schedule MmaSchedule::schedule() const {
                      {"down", warps_down},
                      {"across", warps_across},
                      {"group", group},
-                     {"whole", whole_rows ? 1 : 0}}};
+                     {"whole", whole_rows ? 1 : 0},
+                     {"split", split}}};
 }
 
 std::int64_t MmaSchedule::piece_columns() const { return piece_of(warp_columns()); }
@@ -69,7 +71,8 @@ WgmmaSchedule WgmmaSchedule::from(const ir::Schedule& schedule) {
           .blocks = schedule.field("blocks"),
           .group = schedule.field("group"),
           .swapped = schedule.field("swap") != 0,
-          .persistent = schedule.field("persistent") != 0};
+          .persistent = schedule.field("persistent") != 0,
+          .split = schedule.field("split")};
 }
 
 ir::Schedule WgmmaSchedule::schedule() const {
@@ -80,7 +83,8 @@ ir::Schedule WgmmaSchedule::schedule() const {
                      {"blocks", blocks},
                      {"group", group},
                      {"swap", swapped ? 1 : 0},
-                     {"persistent", persistent ? 1 : 0}}};
+                     {"persistent", persistent ? 1 : 0},
+                     {"split", split}}};
 }
 
 std::int64_t WgmmaSchedule::piece_columns() const { return piece_of(block_columns); }

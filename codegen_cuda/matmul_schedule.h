@@ -7,7 +7,7 @@
 
 namespace anydim::codegen_cuda {
 
-// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0`: mma.sync on 16-bit operands with sums in f32.
+// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0 split=1`: mma.sync on 16-bit operands with sums in f32.
 struct MmaSchedule {
   std::int64_t block_rows = 64, block_columns = 64, block_depth = 32;  // of a block's tile
   std::int64_t stages = 3;                                             // tiles of operands in shared memory
@@ -15,6 +15,7 @@ struct MmaSchedule {
   std::int64_t group = 8;                                              // tiles below each other that run at about the same time
   bool whole_rows =
       false;  // where row stages follow: a block computes its rows over all columns and runs them; else they are a launch of their own
+  std::int64_t split = 1;  // blocks of a cluster that share one tile's depth, and add their sums through each other's shared memory (sm_90)
 
   static MmaSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
   ir::Schedule schedule() const;
@@ -43,7 +44,7 @@ struct SimtSchedule {
   bool operator==(const SimtSchedule&) const = default;
 };
 
-// `matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap=0 persistent=1`: wgmma on tiles that tensor memory access brings (sm_90a).
+// `matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap=0 persistent=1 split=1`: wgmma on tiles that tensor memory access brings (sm_90a).
 struct WgmmaSchedule {
   std::int64_t block_rows = 128, block_columns = 128;  // of a block's tile; 64 rows a warpgroup
   std::int64_t stages = 4;
@@ -51,6 +52,7 @@ struct WgmmaSchedule {
   std::int64_t group = 8;
   bool swapped = false;     // the tile's rows are the product's columns and the other way round, for products of few rows
   bool persistent = false;  // as many blocks as run at once take one tile after the other
+  std::int64_t split = 1;   // as of MmaSchedule; not where persistent
 
   static constexpr std::int64_t block_depth = 64;
   static WgmmaSchedule from(const ir::Schedule& schedule);

@@ -21,6 +21,19 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);
 // The part of a cost that doesn't depend on how products are computed: epilogue, bytes, row stages in the block or in a launch of their own.
 MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns, const MatmulExtents& extents);
 
+// The schedule itself, and where a device has clusters and few tiles meet a long depth, the same with its depth split.
+template <typename Schedule, typename Use>
+void add_with_splits(const PlanInputs& inputs, Schedule schedule, const MatmulExtents& typical, const Use& use) {
+  use(schedule);
+  // Less depth than this for each block doesn't pay for adding the sums.
+  constexpr std::int64_t least_depth = 256;
+  for (const std::int64_t split : {2, 4}) {
+    if (inputs.target.capability() < 90 || typical.depth < least_depth * split) break;
+    schedule.split = split;
+    use(schedule);
+  }
+}
+
 // The cheapest few, best first and each another tile; equal costs keep their order. `same_tile` compares two of them.
 template <typename Schedule, typename Seconds, typename SameTile>
 std::vector<ir::Schedule> best_of(const std::vector<Schedule>& found, const Seconds& seconds, const SameTile& same_tile) {

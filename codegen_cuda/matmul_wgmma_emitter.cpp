@@ -36,7 +36,8 @@ class WgmmaEmitter {
                                             .dependent = true});
     names_ = write_extents(kernel_, entry, form_, false);
     tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
-    entry.line(fmt::format("if ((int)blockIdx.x >= {}) return;", tiles_.count));
+    first_tile_number_ = schedule_.split == 1 ? "(int)blockIdx.x" : fmt::format("(int)blockIdx.x / {}", schedule_.split);
+    entry.line(fmt::format("if ({} >= {}) return;", first_tile_number_, tiles_.count));
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const Ring<Tile> ring{(unsigned)__cvta_generic_to_shared(shared)};");
     kernel_.block(entry, "if (threadIdx.x == 0)", [](CodeScope& first) {
@@ -47,6 +48,7 @@ class WgmmaEmitter {
     entry.line("__syncthreads();");
     entry.line(
         fmt::format("constexpr int depth_tiles = {};", (*form_.k.extent.constant() + schedule_.block_depth - 1) / schedule_.block_depth));
+    write_depth_share(kernel_, entry, schedule_.split);
     // The same value in all lanes, which the compiler can't tell of threadIdx.x.
     entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);");
 
@@ -57,10 +59,12 @@ class WgmmaEmitter {
 
     EmittedKernel result;
     ir::Dim blocks = tile_count(form_, shape_);
+    blocks = blocks * schedule_.split;
     if (schedule_.persistent) blocks = ir::min(blocks, kernel_.target().multiprocessors * schedule_.blocks);
     ir::DeviceLaunch launch{.entry = "matmul",
                             .grid = {blocks, 1, 1},
                             .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+                            .cluster = {static_cast<std::int32_t>(schedule_.split), 1, 1},
                             .shared_bytes = schedule_.shared_bytes(),
                             .dependent = true};
     launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows), map_of(second_operand(), schedule_.block_columns)};
@@ -137,8 +141,9 @@ struct Tile {{
 
   void write_tiles(CodeScope& scope, const std::function<void(CodeScope&, const TilePlace&)>& body) {
     scope.line("int step = 0;");
+    const std::string advance = schedule_.split == 1 ? "(int)gridDim.x" : tiles_.count;  // a cluster has one tile
     kernel_.block(scope,
-                  fmt::format("for (int tile = (int)blockIdx.x; tile < {}; tile += (int)gridDim.x, step += depth_tiles)", tiles_.count),
+                  fmt::format("for (int tile = {}; tile < {}; tile += {}, step += tiles)", first_tile_number_, tiles_.count, advance),
                   [&](CodeScope& loop) { body(loop, write_tile_place(kernel_, loop, form_, tiles_, shape_, "tile")); });
   }
 
@@ -149,15 +154,21 @@ struct Tile {{
         const std::string row = "(int)" + place.first_row.name, column = "(int)" + place.first_column.name;
         const std::string first = (schedule_.swapped ? column : row) + batch_coordinates(loop, first_operand());
         const std::string second = (schedule_.swapped ? row : column) + batch_coordinates(loop, second_operand());
-        kernel_.block(loop, "for (int i = 0; i < depth_tiles; ++i)", [&](CodeScope& inner) {
+        kernel_.block(loop, "for (int i = 0; i < tiles; ++i)", [&](CodeScope& inner) {
           inner.line("const unsigned to = ring.stage(step + i), full = ring.full(step + i);");
           inner.line("ring.begin_stage(step + i, error);");
-          inner.line(fmt::format("load_box(to, tensor_map0, full, i * Tile::depth, {});", first));
-          inner.line(fmt::format("load_box(to + Tile::left_bytes, tensor_map1, full, i * Tile::depth, {});", second));
+          inner.line(fmt::format("load_box(to, tensor_map0, full, (first_tile + i) * Tile::depth, {});", first));
+          inner.line(fmt::format("load_box(to + Tile::left_bytes, tensor_map1, full, (first_tile + i) * Tile::depth, {});", second));
         });
       });
     });
+    if (schedule_.split > 1) {
+      scope.line("__syncwarp();");
+      scope.line(
+          fmt::format("for (int meeting = 0; meeting < {}; ++meeting) synchronise_cluster();  // as those that multiply do", 2 * pieces()));
+    }
   }
+  std::int64_t pieces() const { return schedule_.block_columns / schedule_.piece_columns(); }
 
   void write_products(CodeScope& scope, MatmulRows& rows) {
     if (registers_.multiplying != 0) scope.line(fmt::format("take_registers<{}>();", registers_.multiplying));
@@ -167,13 +178,13 @@ struct Tile {{
     scope.line(fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};", pieces_at, 16 * pitch));
     write_tiles(scope, [&](CodeScope& loop, const TilePlace& place) {
       loop.line("float sums[1][Tile::columns / 8][4];");
-      loop.line("multiply_ring(sums, ring, (unsigned)(warpgroup - 1) * (64u * Tile::depth * 2u), step, depth_tiles, error);");
+      loop.line("multiply_ring(sums, ring, (unsigned)(warpgroup - 1) * (64u * Tile::depth * 2u), step, tiles, error);");
       std::optional<KeptRows> kept;
       if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
       loop.line("#pragma unroll 1");
-      kernel_.block(loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", schedule_.block_columns / columns), [&](CodeScope& body) {
+      kernel_.block(loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces()), [&](CodeScope& body) {
         body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
-        body.line("__syncwarp();");
+        body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
         const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
         const SumPiece piece{.base = "piece_of_warp",
                              .rows = 16,
@@ -181,11 +192,12 @@ struct Tile {{
                              .pitch = pitch,
                              .first_row = place.first_row.name + (schedule_.swapped ? across : down),
                              .first_column = place.first_column.name + (schedule_.swapped ? down : across),
-                             .thread = "(int)threadIdx.x % 32",
-                             .threads = "32",
+                             .thread = schedule_.split == 1 ? "(int)threadIdx.x % 32" : "(rank * 32 + (int)threadIdx.x % 32)",
+                             .threads = schedule_.split == 1 ? "32" : "(32 * split)",
+                             .split = static_cast<int>(schedule_.split),
                              .transposed = schedule_.swapped};
         write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
-        body.line("__syncwarp();");
+        body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
       });
     });
   }
@@ -199,6 +211,7 @@ struct Tile {{
   TileShape shape_;
   MatmulNames names_;
   TileNames tiles_;
+  std::string first_tile_number_;
 };
 
 }  // namespace

@@ -10,6 +10,8 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
+std::int64_t depth_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton).k.extent.constant().value(); }
+
 class WgmmaSkeleton final : public Skeleton {
  public:
   std::string_view name() const override { return "matmul_wgmma"; }
@@ -25,9 +27,11 @@ class WgmmaSkeleton final : public Skeleton {
     const auto add = [&](WgmmaSchedule schedule) {
       // As many stages as memory has room for; more than the depth has tiles are never used.
       const std::int64_t tiles = (typical.depth + schedule.block_depth - 1) / schedule.block_depth;
-      for (schedule.stages = std::min<std::int64_t>(8, std::max<std::int64_t>(2, tiles)); schedule.stages >= 2; --schedule.stages) {
+      for (schedule.stages = std::min<std::int64_t>(12, std::max<std::int64_t>(2, tiles)); schedule.stages >= 2; --schedule.stages) {
         if (reason_against(inputs, schedule)) continue;
-        found.push_back(schedule);
+        add_with_splits(inputs, schedule, typical, [&](const WgmmaSchedule& one) {
+          if (!reason_against(inputs, one)) found.push_back(one);
+        });
         return;
       }
     };
@@ -43,7 +47,8 @@ class WgmmaSkeleton final : public Skeleton {
                    .blocks = blocks,
                    .group = 8,
                    .swapped = false,
-                   .persistent = persistent});
+                   .persistent = persistent,
+                   .split = 1});
             if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16)
               add({.block_rows = rows,
                    .block_columns = columns,
@@ -51,13 +56,14 @@ class WgmmaSkeleton final : public Skeleton {
                    .blocks = blocks,
                    .group = 8,
                    .swapped = true,
-                   .persistent = persistent});
+                   .persistent = persistent,
+                   .split = 1});
           }
         }
       }
     }
     const auto same_tile = [](const WgmmaSchedule& a, const WgmmaSchedule& b) {
-      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped;
+      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped && a.split == b.split;
     };
     return best_of(found, [&](const WgmmaSchedule& schedule) { return seconds(inputs, schedule, typical); }, same_tile);
   }
@@ -82,6 +88,10 @@ class WgmmaSkeleton final : public Skeleton {
     if (schedule.block_columns < 16 || schedule.block_columns > 256 || schedule.block_columns % 16 != 0)
       return "bn is a multiple of 16 from 16 to 256";
     if (schedule.stages < 2 || schedule.group < 1 || schedule.blocks < 1) return "stages is at least 2, group and blocks at least 1";
+    const std::int64_t tiles = (depth_of(inputs) + schedule.block_depth - 1) / schedule.block_depth;
+    const std::int64_t share = (tiles + schedule.split - 1) / std::max<std::int64_t>(schedule.split, 1);
+    if (schedule.split < 1 || schedule.split > 8 || (schedule.split > 1 && (schedule.persistent || (schedule.split - 1) * share >= tiles)))
+      return "split is 1 to 8, every block of a cluster has a tile of depth, and none is persistent";
     const CudaTarget& target = inputs.target;
     constexpr std::int64_t reserved = 1024;
     const std::int64_t shared = schedule.shared_bytes();
@@ -106,6 +116,7 @@ class WgmmaSkeleton final : public Skeleton {
     work.block_depth = schedule.block_depth;
     work.threads = 128 * schedule.multiplying_warpgroups();
     work.stages = schedule.stages;
+    work.split = schedule.split;
     work.blocks_per_multiprocessor = schedule.blocks;
     work.flops_per_clock = target.tensor_flops * 0.95;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
