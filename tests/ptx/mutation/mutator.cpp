@@ -1,0 +1,153 @@
+#include "tests/ptx/mutation/mutator.h"
+
+#include <charconv>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tests/ptx/mutation/statements.h"
+
+namespace anydim::ptx {
+
+namespace {
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> starts) {
+  for (const std::string_view start : starts) {
+    if (text.starts_with(start)) return true;
+  }
+  return false;
+}
+
+bool is_deleted(std::string_view opcode) {
+  return starts_with_any(opcode, {"fence.", "membar.", "bar.", "barrier.", "mbarrier.arrive", "cp.async.commit_group", "cp.async.wait_",
+                                  "cp.async.bulk.commit_group", "cp.async.bulk.wait_group", "wgmma.fence", "wgmma.commit_group",
+                                  "wgmma.wait_group"});
+}
+
+bool is_mbarrier_wait(std::string_view opcode) { return starts_with_any(opcode, {"mbarrier.try_wait", "mbarrier.test_wait"}); }
+
+class Mutator {
+ public:
+  explicit Mutator(std::string_view ptx) : statements_(statements_of(ptx)) {}
+
+  std::vector<Mutant> mutants() {
+    std::map<std::string, int> numbers;
+    for (const Statement& statement : statements_) {
+      statement_ = &statement;
+      number_ = ++numbers[statement.opcode];
+      deletions();
+      parities();
+      wait_counts();
+      counts();
+      descriptors();
+      swizzles();
+      comparisons();
+    }
+    return std::move(mutants_);
+  }
+
+ private:
+  const std::vector<std::string>& operands() const { return statement_->operands; }
+
+  void add(MutationKind kind, std::string_view what, std::string replacement) {
+    mutants_.push_back({.name = fmt::format("{} {} #{}", what, statement_->opcode, number_),
+                        .kind = kind,
+                        .line = statement_->line,
+                        .begin = statement_->begin,
+                        .end = statement_->end,
+                        .replacement = std::move(replacement)});
+  }
+
+  // The statement with one operand replaced.
+  std::string with_operand(std::size_t index, std::string_view text) const {
+    std::vector<std::string> changed = operands();
+    changed[index] = text;
+    return fmt::format("{}{} {};", statement_->guard, statement_->opcode, fmt::join(changed, ", "));
+  }
+
+  // The statement with the operand run through an instruction first: `operation` d, operand, `argument`.
+  std::string with_changed_operand(std::size_t index, std::string_view type, std::string_view operation, std::string_view argument) const {
+    return fmt::format("{{ .reg .{} %mutated; {} %mutated, {}, {}; {} }}", type, operation, operands()[index], argument,
+                       with_operand(index, "%mutated"));
+  }
+
+  void deletions() {
+    if (is_deleted(statement_->opcode)) add(MutationKind::Delete, "delete", "");
+    if (is_mbarrier_wait(statement_->opcode)) {
+      add(MutationKind::Delete, "pass", fmt::format("{}setp.eq.u32 {}, 0, 0;", statement_->guard, operands()[0]));
+    }
+  }
+
+  void parities() {
+    if (is_mbarrier_wait(statement_->opcode) && statement_->opcode.find(".parity") != std::string::npos) {
+      add(MutationKind::Parity, "invert parity of", with_changed_operand(2, "b32", "xor.b32", "1"));
+    }
+  }
+
+  void wait_counts() {
+    if (!starts_with_any(statement_->opcode, {"cp.async.wait_group", "cp.async.bulk.wait_group", "wgmma.wait_group"})) return;
+    add(MutationKind::WaitCount, "wait for one less in", with_operand(0, fmt::format("{}", std::stoi(operands()[0]) + 1)));
+  }
+
+  void counts() {
+    const std::string& opcode = statement_->opcode;
+    if (opcode.find(".expect_tx") != std::string::npos) {
+      const std::size_t count = operands().size() - 1;
+      add(MutationKind::Transactions, "16 bytes more in", with_changed_operand(count, "b32", "add.u32", "16"));
+      add(MutationKind::Transactions, "16 bytes fewer in", with_changed_operand(count, "b32", "add.u32", "-16"));
+    } else if (opcode.starts_with("mbarrier.init")) {
+      add(MutationKind::Arrivals, "one arrival more in", with_changed_operand(1, "b32", "add.u32", "1"));
+      add(MutationKind::Arrivals, "one arrival fewer in", with_changed_operand(1, "b32", "add.u32", "-1"));
+    } else if (starts_with_any(opcode, {"bar.sync", "bar.arrive", "barrier.sync", "barrier.arrive"}) && operands().size() == 2) {
+      add(MutationKind::Arrivals, "a warp more in", with_changed_operand(1, "b32", "add.u32", "32"));
+      add(MutationKind::Arrivals, "a warp fewer in", with_changed_operand(1, "b32", "add.u32", "-32"));
+    }
+  }
+
+  void descriptors() {
+    if (!statement_->opcode.starts_with("wgmma.mma_async")) return;
+    for (const std::size_t index : {1, 2}) {
+      if (operands()[index].starts_with("{")) continue;
+      const char* which = index == 1 ? "A" : "B";
+      const auto change = [&](const char* what, const char* operation, const char* argument) {
+        add(MutationKind::Descriptor, fmt::format("{} of {} in", what, which), with_changed_operand(index, "b64", operation, argument));
+      };
+      change("address", "xor.b64", "2");
+      change("stride", "add.s64", "0x1000000000");
+      change("swizzle", "xor.b64", "0x4000000000000000");
+    }
+  }
+
+  void swizzles() {
+    if (!starts_with_any(statement_->opcode, {"xor.b32", "xor.b64"})) return;
+    add(MutationKind::Swizzle, "leave out",
+        fmt::format("{}mov.{} {}, {};", statement_->guard, statement_->opcode.substr(4), operands()[0], operands()[1]));
+  }
+
+  void comparisons() {
+    static const std::map<std::string, std::string> other{{"lt", "le"}, {"le", "lt"}, {"gt", "ge"}, {"ge", "gt"}};
+    const std::string& opcode = statement_->opcode;
+    if (!opcode.starts_with("setp.") || opcode.find(".f") != std::string::npos || opcode.find(".bf") != std::string::npos) return;
+    const auto found = other.find(opcode.substr(5, 2));
+    if (found == other.end()) return;
+    std::string changed = opcode;
+    changed.replace(5, 2, found->second);
+    add(MutationKind::Comparison, "move the bound of", fmt::format("{}{} {};", statement_->guard, changed, fmt::join(operands(), ", ")));
+  }
+
+  std::vector<Statement> statements_;
+  const Statement* statement_ = nullptr;
+  int number_ = 0;
+  std::vector<Mutant> mutants_;
+};
+
+}  // namespace
+
+std::vector<Mutant> mutants_of(std::string_view ptx) { return Mutator(ptx).mutants(); }
+
+std::string apply(const Mutant& mutant, std::string_view ptx) {
+  return fmt::format("{}{}{}", ptx.substr(0, mutant.begin), mutant.replacement, ptx.substr(mutant.end));
+}
+
+}  // namespace anydim::ptx
