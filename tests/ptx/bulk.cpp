@@ -13,35 +13,6 @@ namespace anydim::ptx {
 
 namespace {
 
-// Bulk groups of a warp's lanes. Reading shared memory and writing global memory are two actors: wait_group.read covers the first only.
-struct WarpGroups {
-  bool made = false;
-  Actor reads, writes;
-  std::array<QueueId, 32> queue{};
-  std::array<std::uint32_t, 32> open{};  // number of the group that the next commit closes
-};
-
-struct BlockGroups {
-  std::vector<WarpGroups> warps;
-};
-
-WarpGroups& groups_of(Warp& warp) {
-  auto& block = warp.block.extension<BlockGroups>();
-  block.warps.resize(warp.block.warps.size());
-  WarpGroups& groups = block.warps[static_cast<std::size_t>(warp.index)];
-  if (!groups.made) {
-    groups.made = true;
-    groups.reads = warp.execution.new_actor(warp.block, 32);
-    groups.writes = warp.execution.new_actor(warp.block, 32);
-    // Clocks go on from whoever had these actors before: groups of all lanes are counted from one number.
-    const std::uint32_t start = std::max(warp.execution.actor_clock(groups.reads), warp.execution.actor_clock(groups.writes)) + 1;
-    groups.open.fill(start);
-    warp.execution.actor_clock(groups.reads) = warp.execution.actor_clock(groups.writes) = start;
-    for (QueueId& queue : groups.queue) queue = warp.execution.agenda.new_queue();
-  }
-  return groups;
-}
-
 Agent agent_at(const AsyncAuthor& author, std::uint32_t clock) {
   Agent agent = author.agent;
   agent.author.clock = clock;
@@ -49,7 +20,7 @@ Agent agent_at(const AsyncAuthor& author, std::uint32_t clock) {
   return agent;
 }
 
-void fetch(Execution& execution, const CopyPieces& pieces, Space space, bool from_global, const Agent& agent, Block& block, int lane,
+void fetch(Execution& execution, const CopyPieces& pieces, Space space, bool from_global, const Agent& agent, Block& block,
            std::vector<std::byte>& data) {
   data.clear();
   for (const BoxPiece& piece : pieces) {
@@ -57,7 +28,7 @@ void fetch(Execution& execution, const CopyPieces& pieces, Space space, bool fro
     data.resize(at + piece.bytes);
     if (!piece.inside) continue;
     const std::uint64_t address = from_global ? piece.global_address : piece.shared_address;
-    std::memcpy(data.data() + at, execution.access(AccessKind::Read, space, address, piece.bytes, 1, agent, block, lane), piece.bytes);
+    std::memcpy(data.data() + at, execution.access(AccessKind::Read, space, address, piece.bytes, 1, agent, block), piece.bytes);
   }
 }
 
@@ -107,10 +78,10 @@ void put(const BulkStore& store, const BoxPiece& piece, std::byte* target, const
 }
 
 // The barrier that counts a copy into `block`; stops the launch where there is none.
-MbarrierObject& barrier_of(Execution& execution, Block& block, std::uint32_t barrier, const Agent& agent, int lane) {
+MbarrierObject& barrier_of(Execution& execution, Block& block, std::uint32_t barrier, const Agent& agent) {
   std::string wrong;
   MbarrierObject* object = mbarrier_for_copy(block, barrier, wrong);
-  if (object == nullptr) execution.stop(FindingKind::InvalidUse, agent, lane, "a bulk copy's " + wrong);
+  if (object == nullptr) execution.stop(FindingKind::InvalidUse, agent, "a bulk copy's " + wrong);
   return *object;
 }
 
@@ -130,11 +101,9 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
     std::shared_ptr<AsyncAuthor> author;
     Actor reader;  // the first destination's barrier: the copy has read its source once that has completed
     std::vector<std::byte> data;
-    int lane = 0;
   };
   Execution& execution = warp.execution;
   auto state = std::make_shared<State>();
-  state->lane = lane;
   for (const std::uint32_t rank : load.ranks) {
     Block* const block = block_of_rank(*load.cluster, rank);
     if (block == nullptr) warp.stop(FindingKind::InvalidUse, lane, fmt::format("a copy into block {} of the cluster, which has ended", rank));
@@ -157,12 +126,12 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
     const Agent agent = agent_at(*state->author, execution.actor_clock(state->reader));
     const BulkLoad& copy = state->load;
     if (!copy.source_rank) {
-      fetch(execution, copy.pieces, Space::Global, true, agent, *state->author->block, state->lane, state->data);
+      fetch(execution, copy.pieces, Space::Global, true, agent, *state->author->block, state->data);
       return;
     }
     Block* const source = block_of_rank(*copy.cluster, *copy.source_rank);
-    if (source == nullptr) execution.stop(FindingKind::InvalidUse, agent, state->lane, "the block whose shared memory a copy reads has ended");
-    fetch(execution, copy.pieces, Space::Shared, true, agent, *source, state->lane, state->data);
+    if (source == nullptr) execution.stop(FindingKind::InvalidUse, agent, "the block whose shared memory a copy reads has ended");
+    fetch(execution, copy.pieces, Space::Shared, true, agent, *source, state->data);
   };
   const auto write = [&execution, state] {
     const BulkLoad& copy = state->load;
@@ -170,91 +139,89 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
       Block* const block = block_of_rank(*copy.cluster, rank);
       Agent agent = agent_at(*state->author, 0);
       if (block == nullptr) {
-        execution.stop(FindingKind::InvalidUse, agent, state->lane,
-                       fmt::format("block {} of the cluster ended before a bulk copy into its shared memory was complete", rank));
+        execution.stop(FindingKind::InvalidUse, agent, fmt::format("block {} of the cluster ended before a bulk copy into its shared memory was complete", rank));
       }
-      MbarrierObject& object = barrier_of(execution, *block, copy.barrier, agent, state->lane);
-      agent.actor = object.actor;
+      MbarrierObject& object = barrier_of(execution, *block, copy.barrier, agent);
       agent.author.actor = object.actor.number;
+      agent.author.component = object.actor.base;
       agent.author.clock = execution.actor_clock(object.actor);
       const std::byte* data = state->data.data();
       for (const BoxPiece& piece : copy.pieces) {
-        std::byte* target = execution.access(AccessKind::Write, Space::Shared, piece.shared_address, piece.bytes, 1, agent, *block, state->lane);
+        std::byte* target = execution.access(AccessKind::Write, Space::Shared, piece.shared_address, piece.bytes, 1, agent, *block);
         std::memcpy(target, data, piece.bytes);
         data += piece.bytes;
       }
       if (const std::string wrong = complete_transactions(execution, object, copy.bytes); !wrong.empty()) {
-        execution.stop(FindingKind::InvalidUse, agent, state->lane, fmt::format("mbarrier at {:#x}: {}", copy.barrier, wrong));
+        execution.stop(FindingKind::InvalidUse, agent, fmt::format("mbarrier at {:#x}: {}", copy.barrier, wrong));
       }
     }
   };
-  execution.agenda.issue({.queue = execution.agenda.new_queue(), .number = 1, .in_order = false, .read = read, .write = write});
+  execution.agenda.issue({.queue = execution.agenda.new_queue(),
+                          .number = 1,
+                          .read = read,
+                          .write = write,
+                          .block = &warp.block,
+                          .unfinished = "the block ended before a bulk copy that it issued had arrived: nothing waited for its mbarrier"});
 }
 
 void issue_store(Warp& warp, int lane, BulkStore store) {
   struct State {
     BulkStore store;
     std::shared_ptr<AsyncAuthor> reads, writes;
-    std::shared_ptr<Cluster> cluster;
-    std::uint32_t rank = 0;
     std::vector<std::byte> data;
     std::uint32_t group = 0;
-    int lane = 0;
   };
   Execution& execution = warp.execution;
-  WarpGroups& groups = groups_of(warp);
+  warp.groups(GroupKind::BulkWrite);  // may move the others
+  const OwnGroups& reads = warp.groups(GroupKind::BulkRead);
+  const OwnGroups& writes = warp.groups(GroupKind::BulkWrite);
   const auto slot = static_cast<std::size_t>(lane);
   auto state = std::make_shared<State>();
   state->store = std::move(store);
-  state->cluster = warp.block.cluster;
-  state->rank = warp.block.cluster_rank;
-  state->group = groups.open[slot];
-  state->lane = lane;
-  state->reads = warp.async_author(lane, groups.reads, lane, state->group);
-  state->writes = warp.async_author(lane, groups.writes, lane, state->group);
+  state->group = reads.open[slot];
+  state->reads = warp.async_author(lane, reads.actor, lane, state->group);
+  state->writes = warp.async_author(lane, writes.actor, lane, writes.open[slot]);
   const auto read = [&execution, state] {
-    const Agent agent = agent_at(*state->reads, state->group);
-    Block* const block = block_of_rank(*state->cluster, state->rank);
-    if (block == nullptr) {
-      execution.stop(FindingKind::InvalidUse, agent, state->lane,
-                     "the block ended before a bulk store had read its shared memory: cp.async.bulk.wait_group.read is missing");
-    }
-    fetch(execution, state->store.pieces, Space::Shared, false, agent, *block, state->lane, state->data);
+    const Agent& agent = state->reads->agent;
+    fetch(execution, state->store.pieces, Space::Shared, false, agent, *state->reads->block, state->data);
   };
   const auto write = [&execution, state] {
-    const Agent agent = agent_at(*state->writes, state->group);
+    const Agent& agent = state->writes->agent;
     const AccessKind kind = state->store.reduction == Reduction::None ? AccessKind::Write : AccessKind::Atomic;
     const std::byte* data = state->data.data();
     for (const BoxPiece& piece : state->store.pieces) {
       if (piece.inside) {
         put(state->store, piece,
-            execution.access(kind, Space::Global, piece.global_address, piece.bytes, 1, agent, *state->writes->block, state->lane), data);
+            execution.access(kind, Space::Global, piece.global_address, piece.bytes, 1, agent, *state->writes->block), data);
       }
       data += piece.bytes;
     }
   };
-  execution.agenda.issue({.queue = groups.queue[slot], .number = state->group, .in_order = false, .read = read, .write = write});
+  execution.agenda.issue({.queue = reads.queue[slot],
+                          .number = state->group,
+                          .read = read,
+                          .write = write,
+                          .block = &warp.block,
+                          .unfinished = "the block ended before a bulk store was known to have read its shared memory: "
+                                        "cp.async.bulk.wait_group.read is missing"});
 }
 
 void commit_bulk_group(Warp& warp, int lane) {
-  WarpGroups& groups = groups_of(warp);
-  std::uint32_t& open = groups.open[static_cast<std::size_t>(lane)];
-  ++open;
-  for (const Actor& actor : {groups.reads, groups.writes}) {
-    std::uint32_t& clock = warp.execution.actor_clock(actor);
-    clock = std::max(clock, open);
-  }
+  for (const GroupKind kind : {GroupKind::BulkRead, GroupKind::BulkWrite}) ++warp.groups(kind).open[static_cast<std::size_t>(lane)];
 }
 
 void wait_bulk_groups(Warp& warp, int lane, std::uint32_t newest, bool reads_only) {
-  WarpGroups& groups = groups_of(warp);
   const auto slot = static_cast<std::size_t>(lane);
-  const std::uint32_t closed = groups.open[slot] - 1;
+  OwnGroups& reads = warp.groups(GroupKind::BulkRead);
+  const std::uint32_t closed = reads.open[slot] - 1;
   if (closed <= newest) return;
   const std::uint32_t covered = closed - newest;
-  warp.execution.agenda.force(groups.queue[slot], covered, reads_only);
-  warp.seen[slot].add(groups.reads, lane, covered);
-  if (!reads_only) warp.seen[slot].add(groups.writes, lane, covered);
+  warp.execution.agenda.force(reads.queue[slot], covered, reads_only);
+  reads.done[slot] = std::max(reads.done[slot], covered);
+  if (reads_only) return;
+  // Both kinds are counted alike but may have begun at different numbers.
+  OwnGroups& writes = warp.groups(GroupKind::BulkWrite);
+  writes.done[slot] = std::max(writes.done[slot], writes.open[slot] - 1 - newest);
 }
 
 }  // namespace anydim::ptx

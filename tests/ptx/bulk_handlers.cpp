@@ -8,6 +8,7 @@
 #include "ir/error.h"
 #include "tests/ptx/bulk.h"
 #include "tests/ptx/handlers.h"
+#include "tests/ptx/lanes.h"
 #include "tests/ptx/shared_place.h"
 #include "tests/ptx/units/swizzle.h"
 
@@ -28,11 +29,6 @@ struct BulkDetail {
   std::int32_t bytes = -1;
   std::int32_t mask = -1;
 };
-
-template <class Visit>
-void for_lanes(LaneMask mask, Visit visit) {
-  for (LaneMask rest = mask; rest != 0; rest &= rest - 1) visit(std::countr_zero(rest));
-}
 
 void need(Warp& warp, int lane, bool holds, FindingKind kind, const std::string& message) {
   if (!holds) warp.stop(kind, lane, message);
@@ -81,13 +77,13 @@ std::vector<std::uint32_t> multicast_ranks(Warp& warp, const BulkDetail& detail,
   need(warp, lane, mask != 0 && mask >> blocks == 0, FindingKind::InvalidUse,
        fmt::format("a multicast mask of {:#x} in a cluster of {}", mask, blocks));
   std::vector<std::uint32_t> ranks;
-  for_lanes(mask, [&](int rank) { ranks.push_back(static_cast<std::uint32_t>(rank)); });
+  for_each_lane(mask, [&](int rank) { ranks.push_back(static_cast<std::uint32_t>(rank)); });
   return ranks;
 }
 
 Outcome run_bulk(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<BulkDetail>();
-  for_lanes(mask, [&](int lane) {
+  for_each_lane(mask, [&](int lane) {
     const SharedPlace place = shared_place(warp, detail.shared_space, warp.address(detail.shared, lane), lane);
     Transfer transfer = transfer_of(warp, detail, place.address, lane);
     if (!detail.load) {
@@ -111,12 +107,12 @@ Outcome run_bulk(Warp& warp, const Instruction& instruction, LaneMask mask) {
 }
 
 Outcome run_commit(Warp& warp, const Instruction&, LaneMask mask) {
-  for_lanes(mask, [&](int lane) { commit_bulk_group(warp, lane); });
+  for_each_lane(mask, [&](int lane) { commit_bulk_group(warp, lane); });
   return Outcome::Next;
 }
 
 Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  for_lanes(mask, [&](int lane) { wait_bulk_groups(warp, lane, static_cast<std::uint32_t>(instruction.immediate), instruction.flags != 0); });
+  for_each_lane(mask, [&](int lane) { wait_bulk_groups(warp, lane, static_cast<std::uint32_t>(instruction.immediate), instruction.flags != 0); });
   return Outcome::Next;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tests/ptx/handlers.h"
+#include "tests/ptx/lanes.h"
 #include "tests/ptx/mbarrier_objects.h"
 
 namespace anydim::ptx {
@@ -28,24 +29,19 @@ struct MbarrierDetail {
   std::int32_t awaited = -1;  // parity or state
 };
 
-template <class Visit>
-void for_lanes(LaneMask mask, Visit visit) {
-  for (LaneMask rest = mask; rest != 0; rest &= rest - 1) visit(std::countr_zero(rest));
-}
-
 void check_change(Warp& warp, int lane, std::uint64_t address, const std::string& wrong) {
   if (!wrong.empty()) warp.stop(FindingKind::InvalidUse, lane, fmt::format("mbarrier at {:#x}: {}", address, wrong));
 }
 
 Outcome run_init(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<MbarrierDetail>();
-  for_lanes(mask, [&](int lane) {
+  for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
     std::byte* const word = warp.access(AccessKind::Write, detail.space, address, 8, 8, lane);
     const SharedPlace place = shared_place(warp, detail.space, address, lane);
     if (place.block != &warp.block) warp.stop(FindingKind::InvalidUse, lane, "mbarrier.init of another block's barrier");
     MbarrierObject& object = place.block->extension<MbarrierObjects>().objects[place.address];
-    if (object.word == nullptr) object.actor = warp.execution.new_actor(warp.block, 1);
+    if (object.word == nullptr) object.actor = warp.execution.new_actor(warp.block, 1, fmt::format("copies of the mbarrier at {:#x}", place.address));
     ++warp.execution.actor_clock(object.actor);
     object.word = word;
     object.gathered = object.released = {};
@@ -61,7 +57,7 @@ Outcome run_init(Warp& warp, const Instruction& instruction, LaneMask mask) {
 
 Outcome run_inval(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<MbarrierDetail>();
-  for_lanes(mask, [&](int lane) {
+  for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
     find_mbarrier(warp, detail.space, address, lane);
     std::byte* const word = warp.access(AccessKind::Write, detail.space, address, 8, 8, lane);
@@ -77,12 +73,12 @@ void gather_knowledge(Warp& warp, const MbarrierDetail& detail, LaneMask mask) {
   while (mask != 0) {
     const int first = std::countr_zero(mask);
     LaneMask same = 0;
-    for_lanes(mask, [&](int lane) {
+    for_each_lane(mask, [&](int lane) {
       if (warp.address(detail.address, lane) == warp.address(detail.address, first)) same |= LaneMask{1} << lane;
     });
     MbarrierObject& object = find_mbarrier(warp, detail.space, warp.address(detail.address, first), first);
     if (detail.relaxed) {
-      for_lanes(same, [&](int lane) { object.gathered.join(warp.fence_published[static_cast<std::size_t>(lane)]); });
+      for_each_lane(same, [&](int lane) { object.gathered.join(warp.fence_published[static_cast<std::size_t>(lane)]); });
     } else {
       object.gathered.join(warp.publish(same));
     }
@@ -109,7 +105,7 @@ Outcome run_arrive(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<MbarrierDetail>();
   const bool arrives = detail.arrival != Arrival::OnlyExpect && detail.arrival != Arrival::OnlyComplete;
   if (arrives) gather_knowledge(warp, detail, mask);
-  for_lanes(mask, [&](int lane) {
+  for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
     MbarrierObject& object = find_mbarrier(warp, detail.space, address, lane);
     if (detail.state >= 0) warp.lanes<std::uint64_t>(detail.state)[lane] = encode_mbarrier(object.state);
@@ -124,7 +120,7 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<MbarrierDetail>();
   LaneMask passed = 0;
   std::string missing;
-  for_lanes(mask, [&](int lane) {
+  for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
     const MbarrierObject& object = find_mbarrier(warp, detail.space, address, lane);
     bool parity = false;
@@ -150,7 +146,7 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
 }
 
 Outcome run_pending_count(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  for_lanes(mask, [&](int lane) {
+  for_each_lane(mask, [&](int lane) {
     const Mbarrier state = decode_mbarrier(warp.lanes<std::uint64_t>(instruction.slot[1])[lane]);
     warp.lanes<std::uint32_t>(instruction.slot[0])[lane] = static_cast<std::uint32_t>(state.pending);
   });

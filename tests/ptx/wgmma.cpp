@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "ir/error.h"
-#include "tests/ptx/shared_place.h"
 
 namespace anydim::ptx {
 
@@ -18,7 +16,8 @@ constexpr int warp_rows = 16;
 
 struct InFlight {
   std::uint32_t group = 0;
-  std::vector<std::int32_t> registers;
+  std::vector<std::int32_t> accumulators;
+  std::vector<std::int32_t> operand;  // A, where it comes from registers
 };
 
 struct WarpWgmma {
@@ -53,7 +52,8 @@ WarpWgmma& state_of(Warp& warp) {
     warp.stop(FindingKind::InvalidUse, -1, "wgmma in a warp that has no whole warpgroup around it");
   }
   state.made = true;
-  state.actor = warp.execution.new_actor(warp.block, 1);
+  state.actor = warp.execution.new_actor(
+      warp.block, 1, fmt::format("wgmma of block ({}, {}, {}) warp {}", warp.block.index[0], warp.block.index[1], warp.block.index[2], warp.index));
   state.queue = warp.execution.agenda.new_queue();
   state.open = ++warp.execution.actor_clock(state.actor);
   return state;
@@ -72,11 +72,34 @@ void check_warpgroup(Warp& warp, WarpWgmma& state, const Issue& issue) {
   ++state.issued;
 }
 
+bool meet(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
+// Accumulators may be those of unfinished work if they are the same, one for one; A's registers may be anything but accumulators.
+void check_registers(Warp& warp, const WarpWgmma& state, const WgmmaOperands& operands) {
+  for (const InFlight& flight : state.in_flight) {
+    if (flight.accumulators != operands.accumulators && meet(flight.accumulators, operands.accumulators)) {
+      warp.report(FindingKind::RegisterInFlight, -1, "wgmma's accumulators overlap those of unfinished wgmma of another shape");
+    }
+    if (meet(flight.accumulators, operands.a_registers)) {
+      warp.report(FindingKind::RegisterInFlight, -1, "wgmma takes its A from accumulators of unfinished wgmma");
+    }
+    if (meet(flight.operand, operands.accumulators)) {
+      warp.report(FindingKind::RegisterInFlight, -1, "wgmma's accumulators are the A registers of unfinished wgmma");
+    }
+  }
+}
+
+void mark_in_flight(Warp& warp, const InFlight& flight) {
+  for (const auto* registers : {&flight.accumulators, &flight.operand}) {
+    for (const std::int32_t offset : *registers) warp.registers_in_flight.try_emplace(offset, "wgmma");
+  }
+}
+
 struct Work {
   WgmmaOperands operands;
   std::shared_ptr<AsyncAuthor> author;
-  std::shared_ptr<Cluster> cluster;
-  std::uint32_t rank = 0;
   std::int32_t warp = 0;
   std::vector<double> a, b;  // 16 x k, k x n
 };
@@ -88,14 +111,13 @@ void read_operand(Execution& execution, const Work& work, Block& block, std::uin
   const WgmmaDescriptor descriptor = decode_wgmma_descriptor(word);
   const int bytes = element_bits(shape.format) / 8;
   const int chunk = 16 / bytes;
-  Agent agent = work.author->agent;
-  agent.seen = &work.author->seen;
+  const Agent& agent = work.author->agent;
   const int mn_step = major == Major::K ? 1 : chunk;
   const int k_step = major == Major::K ? chunk : 1;
   for (int mn = 0; mn < extent; mn += mn_step) {
     for (int k = 0; k < shape.k; k += k_step) {
       const std::uint32_t address = wgmma_element_address(descriptor, major, shape.format, first + mn, k);
-      const std::byte* data = execution.access(AccessKind::Read, Space::Shared, address, 16, 16, agent, block, 0);
+      const std::byte* data = execution.access(AccessKind::Read, Space::Shared, address, 16, 16, agent, block);
       for (int i = 0; i < chunk; ++i) {
         std::uint32_t bits = 0;
         std::memcpy(&bits, data + i * bytes, static_cast<std::size_t>(bytes));
@@ -122,16 +144,8 @@ void read_a_registers(Warp& warp, Work& work) {
   }
 }
 
-Block& living_block(Execution& execution, const Work& work) {
-  Block* const block = block_of_rank(*work.cluster, work.rank);
-  if (block == nullptr) {
-    execution.stop(FindingKind::InvalidUse, work.author->agent, 0, "the block ended before its wgmma was waited for");
-  }
-  return *block;
-}
-
 void read_operands(Execution& execution, Work& work) {
-  Block& block = living_block(execution, work);
+  Block& block = *work.author->block;
   const WgmmaShape& shape = work.operands.shape;
   work.a.assign(static_cast<std::size_t>(warp_rows * shape.k), 0);
   work.b.assign(static_cast<std::size_t>(shape.n * shape.k), 0);
@@ -146,8 +160,8 @@ void read_operands(Execution& execution, Work& work) {
                [&](int column, int k, double value) { work.b[static_cast<std::size_t>(k * shape.n + column)] = shape.b_scale * value; });
 }
 
-void write_results(Execution& execution, Work& work) {
-  Block& block = living_block(execution, work);
+void write_results(Work& work) {
+  Block& block = *work.author->block;
   Warp& warp = *block.warps[static_cast<std::size_t>(work.warp)];
   const int n = work.operands.shape.n;
   const auto each = [&](auto visit) {
@@ -177,21 +191,20 @@ void issue_wgmma(Warp& warp, const Instruction& instruction, WgmmaOperands opera
     if (descriptor.base_offset != 0) warp.stop(FindingKind::InvalidUse, -1, fmt::format("wgmma descriptor {:#x}: its base offset isn't 0", word));
   }
   auto work = std::make_shared<Work>();
-  work->author = warp.async_author(0, state.actor, 0, state.open);
-  work->cluster = warp.block.cluster;
-  work->rank = warp.block.cluster_rank;
+  work->author = warp.async_author_of_lanes(warp.live, state.actor, 0, state.open);
   work->warp = warp.index;
-  InFlight flight{.group = state.open, .registers = operands.accumulators};
-  flight.registers.insert(flight.registers.end(), operands.a_registers.begin(), operands.a_registers.end());
-  for (const std::int32_t offset : flight.registers) warp.registers_in_flight[offset] = "wgmma";
-  state.in_flight.push_back(std::move(flight));
+  check_registers(warp, state, operands);
+  state.in_flight.push_back({.group = state.open, .accumulators = operands.accumulators, .operand = operands.a_registers});
+  mark_in_flight(warp, state.in_flight.back());
   work->operands = std::move(operands);
   Execution& execution = warp.execution;
   execution.agenda.issue({.queue = state.queue,
                           .number = state.open,
                           .in_order = true,
                           .read = [&execution, work] { read_operands(execution, *work); },
-                          .write = [&execution, work] { write_results(execution, *work); }});
+                          .write = [work] { write_results(*work); },
+                          .block = &warp.block,
+                          .unfinished = "the block ended before its wgmma was waited for"});
 }
 
 void wgmma_fence(Warp& warp) { state_of(warp).fenced = true; }
@@ -213,9 +226,7 @@ void wgmma_wait(Warp& warp, std::uint32_t newest) {
   warp.acquire(warp.live, done);
   std::erase_if(state.in_flight, [&](const InFlight& flight) { return flight.group <= covered; });
   warp.registers_in_flight.clear();
-  for (const InFlight& flight : state.in_flight) {
-    for (const std::int32_t offset : flight.registers) warp.registers_in_flight[offset] = "wgmma";
-  }
+  for (const InFlight& flight : state.in_flight) mark_in_flight(warp, flight);
 }
 
 }  // namespace anydim::ptx

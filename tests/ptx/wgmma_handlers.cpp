@@ -103,6 +103,7 @@ void decode_mma_async(Decoder& decoder) {
   if (halves) shape.b_major = major(decoder, next++);
   if (decoder.operands() != next) decoder.unknown("it has too many operands");
   decoder.instruction.detail = std::move(detail);
+  decoder.instruction.may_touch_in_flight = true;
   decoder.instruction.execute = run_mma_async;
 }
 
