@@ -181,6 +181,7 @@ void issue_store(Warp& warp, int lane, BulkStore store) {
   state->group = reads.open[slot];
   state->reads = warp.async_author(lane, reads.actor, lane, state->group);
   state->writes = warp.async_author(lane, writes.actor, lane, writes.open[slot]);
+  state->writes->agent.author.strong = state->store.reduction != Reduction::None;
   const auto read = [&execution, state] {
     const Agent& agent = state->reads->agent;
     fetch(execution, state->store.pieces, Space::Shared, false, agent, *state->reads->block, state->data);

@@ -202,11 +202,7 @@ void decode_prefetch(Decoder& decoder) {
   decoder.instruction.execute = run_nothing;
 }
 
-}  // namespace
-
-bool decode_bulk(Decoder& decoder) {
-  const auto& modifiers = decoder.text().modifiers;
-  if (std::find(modifiers.begin(), modifiers.end(), "bulk") == modifiers.end()) return false;
+void decode_bulk(Decoder& decoder) {
   decoder.demand("async");
   decoder.demand("bulk");
   if (decoder.take("commit_group")) {
@@ -220,7 +216,10 @@ bool decode_bulk(Decoder& decoder) {
   } else {
     decode_transfer(decoder, decoder.take("reduce"));
   }
-  return true;
 }
+
+}  // namespace
+
+void add_bulk_opcodes(OpcodeTable& table) { table["cp.async.bulk"] = table["cp.reduce.async.bulk"] = decode_bulk; }
 
 }  // namespace anydim::ptx

@@ -122,7 +122,7 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
   std::string missing;
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
-    const MbarrierObject& object = find_mbarrier(warp, detail.space, address, lane);
+    const MbarrierObject& object = find_mbarrier(warp, detail.space, address, lane, AccessKind::Read);
     bool parity = false;
     if (detail.by_parity) {
       const std::uint32_t value = warp.lanes<std::uint32_t>(detail.awaited)[lane];
@@ -228,16 +228,21 @@ Outcome run_mbarrier_fence(Warp& warp, const Instruction&, LaneMask mask) {
   return Outcome::Next;
 }
 
-}  // namespace
-
-bool decode_mbarrier_fence(Decoder& decoder) {
-  if (!decoder.take("mbarrier_init")) return false;
+void decode_mbarrier_fence(Decoder& decoder) {
+  decoder.demand("mbarrier_init");
   decoder.demand("release");
   decoder.demand("cluster");
   decoder.instruction.execute = run_mbarrier_fence;
-  return true;
 }
 
-void add_mbarrier_opcodes(OpcodeTable& table) { table["mbarrier"] = decode_operation; }
+}  // namespace
+
+void add_mbarrier_opcodes(OpcodeTable& table) {
+  table["mbarrier"] = decode_operation;
+  table["fence"] = [others = table["fence"]](Decoder& decoder) {
+    if (decoder.first_modifier() == "mbarrier_init") decode_mbarrier_fence(decoder);
+    else others(decoder);
+  };
+}
 
 }  // namespace anydim::ptx

@@ -17,8 +17,8 @@ std::string check_word(const MbarrierObject& object) {
 
 }  // namespace
 
-MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane) {
-  warp.access(AccessKind::Atomic, space, address, 8, 8, lane, true);
+MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane, AccessKind kind) {
+  warp.access(kind, space, address, 8, 8, lane, true);
   const SharedPlace place = shared_place(warp, space, address, lane);
   auto& objects = place.block->extension<MbarrierObjects>().objects;
   const auto found = objects.find(place.address);

@@ -29,9 +29,9 @@ struct MbarrierObjects {
   std::map<std::uint32_t, MbarrierObject> objects;  // by shared address
 };
 
-// The mbarrier at a place, for an operation of `lane`. Checks that its word is intact and that its initialisation comes before (a race
+// The mbarrier at a place, for an operation of `lane` that changes it or only looks (AccessKind::Read). Checks that its word is intact and that its initialisation comes before (a race
 // otherwise); stops the launch where there is none.
-MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane);
+MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane, AccessKind kind = AccessKind::Atomic);
 
 // For asynchronous work that the author issued: its block may have ended and its word been overwritten. Empty or what is wrong.
 MbarrierObject* mbarrier_for_copy(Block& block, std::uint32_t address, std::string& wrong);

@@ -16,7 +16,7 @@ class Findings : public testing::Test {
   std::string of_mutant(const std::string& name) {
     const std::vector<Mutant> mutants = mutants_of(ptx_);
     const auto found = std::find_if(mutants.begin(), mutants.end(), [&](const Mutant& mutant) { return mutant.name == name; });
-    return found == mutants.end() ? "no mutant is called " + name : of_text(apply(*found, ptx_));
+    return found == mutants.end() ? "no mutant is called " + name : of_text(mutated(*found, ptx_));
   }
   std::string of_text(const std::string& text) {
     MachineOptions options;
@@ -45,7 +45,7 @@ TEST_F(Findings, Fences) {
 
 TEST_F(Findings, Waits) {
   expect_says(of_mutant("delete wgmma.wait_group.sync.aligned #1"), "register in flight");
-  expect_says(of_mutant("pass mbarrier.try_wait.parity.shared::cta.b64 #1"), "race");
+  expect_says(of_mutant("pass mbarrier.try_wait.parity.shared::cta.b64 #1"), "1 arrivals where the phase waits for 0 of 1 only");
   expect_says(of_mutant("pass mbarrier.try_wait.parity.shared::cta.b64 #2"), "race");
   expect_says(of_mutant("delete cp.async.bulk.wait_group.read #1"), "race");
   expect_says(of_mutant("delete cp.async.bulk.wait_group.read #2"), "cp.async.bulk.wait_group.read is missing");

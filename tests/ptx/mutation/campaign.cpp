@@ -41,7 +41,7 @@ MutationResult run_mutants(const MutationCase& mutation_case, int threads) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < mutants.size(); i = next++) {
-      survived[i] = run_all_timings(mutation_case, parse_ptx(apply(mutants[i], mutation_case.ptx))).empty() ? 1 : 0;
+      survived[i] = run_all_timings(mutation_case, parse_ptx(mutated(mutants[i], mutation_case.ptx))).empty() ? 1 : 0;
     }
   };
   std::vector<std::thread> workers;

@@ -146,7 +146,7 @@ class Mutator {
 
 std::vector<Mutant> mutants_of(std::string_view ptx) { return Mutator(ptx).mutants(); }
 
-std::string apply(const Mutant& mutant, std::string_view ptx) {
+std::string mutated(const Mutant& mutant, std::string_view ptx) {
   return fmt::format("{}{}{}", ptx.substr(0, mutant.begin), mutant.replacement, ptx.substr(mutant.end));
 }
 

@@ -29,6 +29,6 @@ struct Mutant {
 
 // Every mutant of the file, in the order of its text.
 std::vector<Mutant> mutants_of(std::string_view ptx);
-std::string apply(const Mutant& mutant, std::string_view ptx);
+std::string mutated(const Mutant& mutant, std::string_view ptx);
 
 }  // namespace anydim::ptx

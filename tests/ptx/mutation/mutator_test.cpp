@@ -78,7 +78,7 @@ TEST(Mutator, EveryKind) {
 
 TEST(Mutator, AppliesInPlace) {
   for (const Mutant& mutant : mutants_of(text)) {
-    const std::string changed = apply(mutant, text);
+    const std::string changed = mutated(mutant, text);
     EXPECT_EQ(changed.size(), text.size() - (mutant.end - mutant.begin) + mutant.replacement.size());
     EXPECT_EQ(statements_of(changed).size() + (mutant.replacement.empty() ? 1 : 0),
               statements_of(text).size() + (mutant.replacement.starts_with("{") ? 1 : 0))
