@@ -90,7 +90,8 @@ MbarrierObject& barrier_of(Execution& execution, Block& block, std::uint32_t bar
 CopyPieces plain_pieces(std::uint64_t global_address, std::uint32_t shared_address, std::uint32_t bytes) {
   CopyPieces pieces;
   for (std::uint32_t at = 0; at < bytes; at += 16) {
-    pieces.push_back({.shared_address = shared_address + at, .global_address = global_address + at, .bytes = std::min(16u, bytes - at), .inside = true});
+    pieces.push_back(
+        {.shared_address = shared_address + at, .global_address = global_address + at, .bytes = std::min(16u, bytes - at), .inside = true});
   }
   return pieces;
 }
@@ -106,7 +107,8 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
   auto state = std::make_shared<State>();
   for (const std::uint32_t rank : load.ranks) {
     Block* const block = block_of_rank(*load.cluster, rank);
-    if (block == nullptr) warp.stop(FindingKind::InvalidUse, lane, fmt::format("a copy into block {} of the cluster, which has ended", rank));
+    if (block == nullptr)
+      warp.stop(FindingKind::InvalidUse, lane, fmt::format("a copy into block {} of the cluster, which has ended", rank));
     std::string wrong;
     const MbarrierObject* object = mbarrier_for_copy(*block, load.barrier, wrong);
     if (object == nullptr) warp.stop(FindingKind::InvalidUse, lane, "a bulk copy's " + wrong);
@@ -139,7 +141,8 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
       Block* const block = block_of_rank(*copy.cluster, rank);
       Agent agent = agent_at(*state->author, 0);
       if (block == nullptr) {
-        execution.stop(FindingKind::InvalidUse, agent, fmt::format("block {} of the cluster ended before a bulk copy into its shared memory was complete", rank));
+        execution.stop(FindingKind::InvalidUse, agent,
+                       fmt::format("block {} of the cluster ended before a bulk copy into its shared memory was complete", rank));
       }
       MbarrierObject& object = barrier_of(execution, *block, copy.barrier, agent);
       agent.author.actor = object.actor.number;
@@ -192,8 +195,8 @@ void issue_store(Warp& warp, int lane, BulkStore store) {
     const std::byte* data = state->data.data();
     for (const BoxPiece& piece : state->store.pieces) {
       if (piece.inside) {
-        put(state->store, piece,
-            execution.access(kind, Space::Global, piece.global_address, piece.bytes, 1, agent, *state->writes->block), data);
+        put(state->store, piece, execution.access(kind, Space::Global, piece.global_address, piece.bytes, 1, agent, *state->writes->block),
+            data);
       }
       data += piece.bytes;
     }

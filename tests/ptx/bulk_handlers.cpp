@@ -7,8 +7,8 @@
 
 #include "ir/error.h"
 #include "tests/ptx/bulk.h"
-#include "tests/ptx/handlers.h"
 #include "tests/ptx/lanes.h"
+#include "tests/ptx/opcodes.h"
 #include "tests/ptx/shared_place.h"
 #include "tests/ptx/units/swizzle.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 struct BulkDetail {
   bool tensor = false;
-  bool load = false;       // else a store
+  bool load = false;         // else a store
   bool from_shared = false;  // a load whose source is this block's shared memory
   bool multicast = false;
   Reduction reduction = Reduction::None;
@@ -58,7 +58,8 @@ Transfer transfer_of(Warp& warp, const BulkDetail& detail, std::uint32_t shared_
          fmt::format("{} coordinates for a tensor map of rank {}", detail.coordinates.size(), map.rank()));
     const auto alignment = static_cast<std::uint32_t>(std::max(128, swizzle_period(map.swizzle_bytes)));
     need(warp, lane, shared_address % alignment == 0, FindingKind::Misaligned,
-         fmt::format("a box with swizzle {} at shared address {:#x}: expected a multiple of {}", map.swizzle_bytes, shared_address, alignment));
+         fmt::format("a box with swizzle {} at shared address {:#x}: expected a multiple of {}", map.swizzle_bytes, shared_address,
+                     alignment));
     std::vector<std::int32_t> at;
     for (const std::int32_t offset : detail.coordinates) at.push_back(static_cast<std::int32_t>(warp.lanes<std::uint32_t>(offset)[lane]));
     return {box_pieces(map, at, shared_address), map.box_bytes(), map.dtype};
@@ -91,7 +92,8 @@ Outcome run_bulk(Warp& warp, const Instruction& instruction, LaneMask mask) {
       return;
     }
     const SharedPlace barrier = shared_place(warp, detail.shared_space, warp.address(detail.barrier, lane), lane);
-    need(warp, lane, barrier.block == place.block, FindingKind::InvalidUse, "a bulk copy's mbarrier lies in another block than its destination");
+    need(warp, lane, barrier.block == place.block, FindingKind::InvalidUse,
+         "a bulk copy's mbarrier lies in another block than its destination");
     BulkLoad load{.cluster = warp.block.cluster,
                   .ranks = {place.block->cluster_rank},
                   .barrier = barrier.address,
@@ -112,7 +114,8 @@ Outcome run_commit(Warp& warp, const Instruction&, LaneMask mask) {
 }
 
 Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  for_each_lane(mask, [&](int lane) { wait_bulk_groups(warp, lane, static_cast<std::uint32_t>(instruction.immediate), instruction.flags != 0); });
+  for_each_lane(mask,
+                [&](int lane) { wait_bulk_groups(warp, lane, static_cast<std::uint32_t>(instruction.immediate), instruction.flags != 0); });
   return Outcome::Next;
 }
 

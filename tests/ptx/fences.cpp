@@ -26,13 +26,6 @@ Outcome execute_nothing(Warp&, const Instruction&, LaneMask) { return Outcome::N
 
 void decode_fence(Decoder& decoder) {
   Instruction& instruction = decoder.instruction;
-  if (decoder.take("mbarrier_init")) {
-    // Makes initialised barriers visible to asynchronous work and to the cluster.
-    decoder.demand("release");
-    decoder.demand("cluster");
-    instruction.execute = execute_proxy_fence;
-    return;
-  }
   if (decoder.take("proxy")) {
     const std::string_view proxy = decoder.take_any({"async", "async::generic", "alias", "tensormap::generic"});
     if (proxy.empty()) decoder.unknown("it names no proxy");

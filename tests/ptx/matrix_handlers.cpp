@@ -1,8 +1,9 @@
 // mma.sync, ldmatrix, stmatrix and movmatrix: the whole warp at once.
 #include <fmt/format.h>
 
+#include "tests/ptx/element_formats.h"
 #include "tests/ptx/execution.h"
-#include "tests/ptx/handlers.h"
+#include "tests/ptx/opcodes.h"
 #include "tests/ptx/units/fragment.h"
 #include "tests/ptx/units/matrix_rows.h"
 
@@ -111,7 +112,8 @@ Outcome run_ldmatrix(Warp& warp, const Instruction& instruction, LaneMask mask) 
   std::vector<LaneValues> loaded;  // first all reads: a destination may be the address register
   for (int matrix = 0; matrix < static_cast<int>(detail.registers.size()); ++matrix) {
     MatrixRows rows;
-    for (int row = 0; row < 8; ++row) std::memcpy(rows[row].data(), row_pointer(warp, detail, AccessKind::Read, matrix, row), matrix_row_bytes);
+    for (int row = 0; row < 8; ++row)
+      std::memcpy(rows[row].data(), row_pointer(warp, detail, AccessKind::Read, matrix, row), matrix_row_bytes);
     loaded.push_back(distribute_matrix(rows, detail.transposed));
   }
   for (std::size_t matrix = 0; matrix < loaded.size(); ++matrix) {
@@ -127,7 +129,8 @@ Outcome run_stmatrix(Warp& warp, const Instruction& instruction, LaneMask mask) 
     LaneValues values;
     std::copy_n(warp.lanes<std::uint32_t>(detail.registers[matrix]), 32, values.begin());
     const MatrixRows rows = collect_matrix(values, detail.transposed);
-    for (int row = 0; row < 8; ++row) std::memcpy(row_pointer(warp, detail, AccessKind::Write, matrix, row), rows[row].data(), matrix_row_bytes);
+    for (int row = 0; row < 8; ++row)
+      std::memcpy(row_pointer(warp, detail, AccessKind::Write, matrix, row), rows[row].data(), matrix_row_bytes);
   }
   return Outcome::Next;
 }

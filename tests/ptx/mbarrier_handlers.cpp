@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "tests/ptx/handlers.h"
 #include "tests/ptx/lanes.h"
 #include "tests/ptx/mbarrier_objects.h"
+#include "tests/ptx/opcodes.h"
 
 namespace anydim::ptx {
 
@@ -41,7 +41,8 @@ Outcome run_init(Warp& warp, const Instruction& instruction, LaneMask mask) {
     const SharedPlace place = shared_place(warp, detail.space, address, lane);
     if (place.block != &warp.block) warp.stop(FindingKind::InvalidUse, lane, "mbarrier.init of another block's barrier");
     MbarrierObject& object = place.block->extension<MbarrierObjects>().objects[place.address];
-    if (object.word == nullptr) object.actor = warp.execution.new_actor(warp.block, 1, fmt::format("copies of the mbarrier at {:#x}", place.address));
+    if (object.word == nullptr)
+      object.actor = warp.execution.new_actor(warp.block, 1, fmt::format("copies of the mbarrier at {:#x}", place.address));
     ++warp.execution.actor_clock(object.actor);
     object.word = word;
     object.gathered = object.released = {};

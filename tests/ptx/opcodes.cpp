@@ -19,6 +19,12 @@ const OpcodeTable& opcode_table() {
     add_fence_opcodes(made);
     add_copy_async_opcodes(made);
     add_control_opcodes(made);
+    add_matrix_opcodes(made);
+    add_mbarrier_opcodes(made);
+    add_bulk_opcodes(made);
+    add_wgmma_opcodes(made);
+    add_register_opcodes(made);
+    add_cluster_opcodes(made);
     return made;
   }();
   return table;

@@ -23,6 +23,12 @@ void add_barrier_opcodes(OpcodeTable& table);
 void add_fence_opcodes(OpcodeTable& table);
 void add_copy_async_opcodes(OpcodeTable& table);
 void add_control_opcodes(OpcodeTable& table);
+void add_matrix_opcodes(OpcodeTable& table);    // mma.sync, ldmatrix, stmatrix, movmatrix
+void add_mbarrier_opcodes(OpcodeTable& table);  // also fence.mbarrier_init: after the other fences
+void add_bulk_opcodes(OpcodeTable& table);      // cp.async.bulk, cp.reduce.async.bulk
+void add_wgmma_opcodes(OpcodeTable& table);
+void add_register_opcodes(OpcodeTable& table);  // setmaxnreg
+void add_cluster_opcodes(OpcodeTable& table);   // mapa, getctarank
 
 // Shared between files that serve one opcode.
 Execute integer_arithmetic(Decoder& decoder, Type type);  // add, sub, mul, mad, min, max, abs, neg, div, rem by the opcode's name

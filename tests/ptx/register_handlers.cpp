@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "tests/ptx/execution.h"
-#include "tests/ptx/handlers.h"
+#include "tests/ptx/opcodes.h"
 #include "tests/ptx/units/register_pool.h"
 
 namespace anydim::ptx {
@@ -30,12 +30,13 @@ RegisterPool& pool_of(Warp& warp) {
   auto& registers = warp.block.extension<BlockRegisters>();
   if (registers.made) return registers.pool;
   const Function& entry = warp.execution.entry;
-  const auto threads = static_cast<int>(entry.maximum_threads[0] * std::max(entry.maximum_threads[1], 1u) * std::max(entry.maximum_threads[2], 1u));
+  const auto threads =
+      static_cast<int>(entry.maximum_threads[0] * std::max(entry.maximum_threads[1], 1u) * std::max(entry.maximum_threads[2], 1u));
   if (threads == 0 || entry.minimum_blocks == 0) {
     warp.stop(FindingKind::InvalidUse, -1, "setmaxnreg in a kernel without __launch_bounds__(threads, blocks): ptxas ignores it");
   }
-  registers.pool =
-      RegisterPool(static_cast<int>(warp.block.warps.size()), registers_at_launch(threads, entry.minimum_blocks, largest_request(warp.execution)));
+  registers.pool = RegisterPool(static_cast<int>(warp.block.warps.size()),
+                                registers_at_launch(threads, entry.minimum_blocks, largest_request(warp.execution)));
   registers.made = true;
   return registers.pool;
 }

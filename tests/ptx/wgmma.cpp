@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-
 namespace anydim::ptx {
 
 namespace {
@@ -24,8 +23,8 @@ struct WarpWgmma {
   bool made = false;
   Actor actor;  // reads shared memory; its clock is the group's number
   QueueId queue = 0;
-  std::uint32_t open = 0;   // number of the group that the next commit closes
-  bool fenced = false;      // wgmma.fence since the last commit
+  std::uint32_t open = 0;  // number of the group that the next commit closes
+  bool fenced = false;     // wgmma.fence since the last commit
   std::size_t issued = 0;
   std::vector<InFlight> in_flight;
 };
@@ -53,7 +52,8 @@ WarpWgmma& state_of(Warp& warp) {
   }
   state.made = true;
   state.actor = warp.execution.new_actor(
-      warp.block, 1, fmt::format("wgmma of block ({}, {}, {}) warp {}", warp.block.index[0], warp.block.index[1], warp.block.index[2], warp.index));
+      warp.block, 1,
+      fmt::format("wgmma of block ({}, {}, {}) warp {}", warp.block.index[0], warp.block.index[1], warp.block.index[2], warp.index));
   state.queue = warp.execution.agenda.new_queue();
   state.open = ++warp.execution.actor_clock(state.actor);
   return state;
@@ -64,10 +64,11 @@ void check_warpgroup(Warp& warp, WarpWgmma& state, const Issue& issue) {
   auto& issues = warp.block.extension<BlockWgmma>().groups[static_cast<std::size_t>(warp.index / warps_of_group)];
   if (state.issued == issues.size()) issues.push_back(issue);
   if (issues[state.issued] != issue) {
-    warp.stop(FindingKind::Divergence, -1,
-              fmt::format("the warps of a warpgroup differ in their wgmma number {}: line {} with descriptors {:#x}, {:#x} and line {} with "
-                          "{:#x}, {:#x}",
-                          state.issued, issues[state.issued].line, issues[state.issued].a, issues[state.issued].b, issue.line, issue.a, issue.b));
+    warp.stop(
+        FindingKind::Divergence, -1,
+        fmt::format("the warps of a warpgroup differ in their wgmma number {}: line {} with descriptors {:#x}, {:#x} and line {} with "
+                    "{:#x}, {:#x}",
+                    state.issued, issues[state.issued].line, issues[state.issued].a, issues[state.issued].b, issue.line, issue.a, issue.b));
   }
   ++state.issued;
 }
@@ -138,7 +139,8 @@ void read_a_registers(Warp& warp, Work& work) {
     for (int lane = 0; lane < 32; ++lane) {
       for (int part = 0; part < 32 / bits; ++part) {
         const Coordinates at = operand_a_element(shape.format, lane, reg, part);
-        work.a[static_cast<std::size_t>(at.row * shape.k + at.column)] = shape.a_scale * element_value(shape.format, values[lane] >> (part * bits) & mask);
+        work.a[static_cast<std::size_t>(at.row * shape.k + at.column)] =
+            shape.a_scale * element_value(shape.format, values[lane] >> (part * bits) & mask);
       }
     }
   }
@@ -188,7 +190,8 @@ void issue_wgmma(Warp& warp, const Instruction& instruction, WgmmaOperands opera
   if (!state.fenced) warp.report(FindingKind::RegisterInFlight, -1, "a group of wgmma begins without wgmma.fence");
   for (const std::uint64_t word : {operands.a_registers.empty() ? operands.a : operands.b, operands.b}) {
     const WgmmaDescriptor descriptor = decode_wgmma_descriptor(word);
-    if (descriptor.base_offset != 0) warp.stop(FindingKind::InvalidUse, -1, fmt::format("wgmma descriptor {:#x}: its base offset isn't 0", word));
+    if (descriptor.base_offset != 0)
+      warp.stop(FindingKind::InvalidUse, -1, fmt::format("wgmma descriptor {:#x}: its base offset isn't 0", word));
   }
   auto work = std::make_shared<Work>();
   work->author = warp.async_author_of_lanes(warp.live, state.actor, 0, state.open);

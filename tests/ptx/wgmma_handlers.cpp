@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "tests/ptx/handlers.h"
+#include "tests/ptx/element_formats.h"
+#include "tests/ptx/opcodes.h"
 #include "tests/ptx/wgmma.h"
 
 namespace anydim::ptx {
@@ -23,7 +24,8 @@ std::uint64_t uniform(Warp& warp, std::int32_t offset) {
   const std::uint64_t* values = warp.lanes<std::uint64_t>(offset);
   for (int lane = 1; lane < 32; ++lane) {
     if (values[lane] != values[0]) {
-      warp.stop(FindingKind::InvalidUse, lane, fmt::format("a wgmma descriptor differs between lanes: {:#x} and {:#x}", values[0], values[lane]));
+      warp.stop(FindingKind::InvalidUse, lane,
+                fmt::format("a wgmma descriptor differs between lanes: {:#x} and {:#x}", values[0], values[lane]));
     }
   }
   return values[0];
@@ -84,7 +86,8 @@ void decode_mma_async(Decoder& decoder) {
   if (decoder.take_type() != Type::f32) decoder.unknown("wgmma accumulates in f32 here");
   const Type a = decoder.take_type();
   const auto format = element_format(a);
-  if (!format || decoder.take_type() != a || *format == ElementFormat::S8 || *format == ElementFormat::U8) decoder.unknown("wgmma of these types");
+  if (!format || decoder.take_type() != a || *format == ElementFormat::S8 || *format == ElementFormat::U8)
+    decoder.unknown("wgmma of these types");
   shape.format = *format;
   const bool halves = element_bits(shape.format) == 16;
   if (shape.k * element_bits(shape.format) != 256) decoder.unknown("wgmma's k spans 256 bits");

@@ -46,8 +46,8 @@ TEST(Bulk, PlainCopiesAndReductions) {
     const DeviceAddress sums = upload(machine, std::vector<float>(1024, 1));
     Parameters parameters;
     parameters.add(source).add(target).add(sums);
-    const Report report = machine.launch(module, "plain", {.grid = {blocks, 1, 1}, .block = {128, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0},
-                                         parameters.bytes());
+    const Report report = machine.launch(
+        module, "plain", {.grid = {blocks, 1, 1}, .block = {128, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<float> output = download<float>(machine, target, blocks * 1024), total = download<float>(machine, sums, 1024);
     for (int i = 0; i < 1024; ++i) {
@@ -97,8 +97,8 @@ TEST(Bulk, BetweenBlocksOfACluster) {
     const DeviceAddress source = upload(machine, input.values), target = machine.allocate(512);
     Parameters parameters;
     parameters.add(source).add(target);
-    const Report report =
-        machine.launch(module, "exchange", {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+    const Report report = machine.launch(
+        module, "exchange", {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0}, parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<float> output = download<float>(machine, target, 128);
     for (std::size_t i = 0; i < 128; ++i) EXPECT_EQ(output[i], input.values[(i + 64) % 128]);
@@ -135,8 +135,8 @@ TEST(Bulk, BoxesOfThreeDims) {
   for (const std::array<int, 3>& at : {std::array{0, 0, 0}, std::array{8, 3, 2}, std::array{-3, -1, 1}, std::array{12, 0, 0}}) {
     Parameters parameters;
     parameters.add(map).add(target).add(at[0]).add(at[1]).add(at[2]);
-    const Report report =
-        machine.launch(module, "volume", {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+    const Report report = machine.launch(
+        module, "volume", {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<float> box = download<float>(machine, target, 48);
     for (int i = 0; i < 48; ++i) {

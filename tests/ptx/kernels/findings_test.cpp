@@ -45,8 +45,9 @@ TEST_F(Findings, Fences) {
 
 TEST_F(Findings, Waits) {
   expect_says(of_mutant("delete wgmma.wait_group.sync.aligned #1"), "register in flight");
+  // Whoever runs ahead, producer or consumers, ends a phase of the ring before its bytes are there.
   expect_says(of_mutant("pass mbarrier.try_wait.parity.shared::cta.b64 #1"), "1 arrivals where the phase waits for 0 of 1 only");
-  expect_says(of_mutant("pass mbarrier.try_wait.parity.shared::cta.b64 #2"), "race");
+  expect_says(of_mutant("pass mbarrier.try_wait.parity.shared::cta.b64 #2"), "1 arrivals where the phase waits for 0 of 1 only");
   expect_says(of_mutant("delete cp.async.bulk.wait_group.read #1"), "race");
   expect_says(of_mutant("delete cp.async.bulk.wait_group.read #2"), "cp.async.bulk.wait_group.read is missing");
 }

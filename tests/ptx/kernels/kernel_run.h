@@ -44,11 +44,11 @@ struct Matrix {
   std::vector<float> values;
 
   Matrix(int row_count, int column_count, int row_stride = 0)
-      : rows(row_count),
-        columns(column_count),
-        stride(row_stride == 0 ? column_count : row_stride),
+      : rows(row_count), columns(column_count), stride(row_stride == 0 ? column_count : row_stride),
         values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(stride)) {}
-  float& at(int row, int column) { return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride) + static_cast<std::size_t>(column)]; }
+  float& at(int row, int column) {
+    return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride) + static_cast<std::size_t>(column)];
+  }
   float at(int row, int column) const {
     return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride) + static_cast<std::size_t>(column)];
   }
@@ -76,7 +76,8 @@ std::vector<T> download(const Machine& machine, DeviceAddress address, std::size
 }
 
 // A bf16 matrix as a 2-D tensor map of boxes rows x columns.
-TensorMapBytes matrix_map(DeviceAddress address, const Matrix& matrix, std::uint32_t box_rows, std::uint32_t box_columns, int swizzle_bytes);
+TensorMapBytes matrix_map(DeviceAddress address, const Matrix& matrix, std::uint32_t box_rows, std::uint32_t box_columns,
+                          int swizzle_bytes);
 
 // The three timings, the last with some seeds.
 struct TimedRun {

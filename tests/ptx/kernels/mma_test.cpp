@@ -49,8 +49,9 @@ TEST(Mma, BfloatThroughSharedMemory) {
     const DeviceAddress left = upload(machine, to_bfloat16(a)), right = upload(machine, to_bfloat16(b)), target = machine.allocate(256);
     Parameters parameters;
     parameters.add(left).add(right).add(target);
-    const Report report = machine.launch(module, transposed ? "transposed" : "plain",
-                                         {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+    const Report report =
+        machine.launch(module, transposed ? "transposed" : "plain",
+                       {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<std::uint16_t> values = download<std::uint16_t>(machine, target, 128);
     for (int row = 0; row < 16; ++row) {
@@ -100,8 +101,8 @@ TEST(Mma, RegistersOfOtherTypes) {
   Parameters parameters;
   parameters.add(upload(machine, a.values)).add(upload(machine, b.values)).add(reals);
   parameters.add(upload(machine, bytes(p))).add(upload(machine, bytes(q))).add(integers).add(moved);
-  const Report report =
-      machine.launch(module, "registers", {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+  const Report report = machine.launch(
+      module, "registers", {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
   ASSERT_TRUE(report.ok()) << report.text();
   Matrix expected(16, 8);
   for (int row = 0; row < 16; ++row) {

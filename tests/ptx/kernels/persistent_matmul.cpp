@@ -97,9 +97,9 @@ std::string run_persistent_matmul(const Module& module, const MachineOptions& op
   Parameters parameters;
   parameters.add(matrix_map(left, a, 64, 64, 128)).add(matrix_map(right, b, 32, 64, 128)).add(matrix_map(result, target, 64, 32, 64));
   parameters.add(size.m).add(size.n).add(size.k);
-  const Report report = machine.launch(module, "matmul",
-                                       {.grid = {2, 1, 1}, .block = {256, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 3 * 12288 + 4096 + 48},
-                                       parameters.bytes());
+  const Report report = machine.launch(
+      module, "matmul", {.grid = {2, 1, 1}, .block = {256, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 3 * 12288 + 4096 + 48},
+      parameters.bytes());
   if (!report.ok()) return report.text();
   const std::vector<std::uint16_t> values = download<std::uint16_t>(machine, result, static_cast<std::size_t>(size.m * size.n));
   for (int row = 0; row < size.m; ++row) {

@@ -53,8 +53,8 @@ std::string run_ring(const Module& module, int tiles, const TimedRun& run) {
   const DeviceAddress target = machine.allocate(static_cast<std::uint64_t>(16 * tiles) * 64 * 4);
   Parameters parameters;
   parameters.add(matrix_map(source, input, 16, 64, 128)).add(target).add(tiles);
-  const Report report = machine.launch(module, "ring", {.grid = {1, 1, 1}, .block = {96, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 3 * 2048 + 48},
-                                       parameters.bytes());
+  const Report report = machine.launch(
+      module, "ring", {.grid = {1, 1, 1}, .block = {96, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 3 * 2048 + 48}, parameters.bytes());
   if (!report.ok()) return report.text();
   const std::vector<float> output = download<float>(machine, target, static_cast<std::size_t>(16 * tiles) * 64);
   for (int row = 0; row < 16 * tiles; ++row) {
@@ -69,7 +69,8 @@ std::string run_ring(const Module& module, int tiles, const TimedRun& run) {
 TEST(Tma, RingOfEveryLength) {
   const Module module = parse_ptx(compile_to_ptx(ring_source));
   for (const int tiles : {1, 2, 3, 7}) {
-    for (const TimedRun& run : timed_runs()) EXPECT_EQ(run_ring(module, tiles, run), "") << tiles << " tiles, timing " << static_cast<int>(run.timing);
+    for (const TimedRun& run : timed_runs())
+      EXPECT_EQ(run_ring(module, tiles, run), "") << tiles << " tiles, timing " << static_cast<int>(run.timing);
   }
 }
 
@@ -106,8 +107,8 @@ TEST(Tma, StoresAndAddsAreClipped) {
       const DeviceAddress target = upload(machine, to_bfloat16(output));
       Parameters parameters;
       parameters.add(matrix_map(target, output, 16, 64, 128)).add(10).add(times);
-      const Report report =
-          machine.launch(module, "store", {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+      const Report report = machine.launch(
+          module, "store", {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
       ASSERT_TRUE(report.ok()) << report.text();
       const std::vector<std::uint16_t> values = download<std::uint16_t>(machine, target, 20 * 64);
       for (int row = 0; row < 20; ++row) {
@@ -165,8 +166,8 @@ TEST(Tma, MulticastInAClusterOfTwo) {
     const DeviceAddress target = machine.allocate(2 * 64 * 4);
     Parameters parameters;
     parameters.add(matrix_map(source, input, 16, 64, 128)).add(target).add(tiles);
-    const Report report =
-        machine.launch(module, "multicast", {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+    const Report report = machine.launch(
+        module, "multicast", {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0}, parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<float> output = download<float>(machine, target, 128);
     for (int column = 0; column < 64; ++column) {

@@ -90,7 +90,8 @@ std::string compare_survivors(const MutationResult& result, const std::string& p
   for (const Survivor& survivor : result.survivors) {
     const auto found = listed.find(survivor.name);
     if (found == listed.end()) differences += fmt::format("survived, not listed: {} (line {})\n", survivor.name, survivor.line);
-    else if (found->second.empty()) differences += fmt::format("survived, listed without a reason: {} (line {})\n", survivor.name, survivor.line);
+    else if (found->second.empty())
+      differences += fmt::format("survived, listed without a reason: {} (line {})\n", survivor.name, survivor.line);
     if (found != listed.end()) listed.erase(found);
   }
   for (const auto& [mutant, reason] : listed) differences += fmt::format("listed, but caught or not there: {}\n", mutant);

@@ -20,9 +20,10 @@ void expect_caught(const MutationCase& mutation_case) {
 
 // Tails of rows and k, more k-tiles than stages, three tiles a block.
 TEST(Mutation, HandWrittenPersistentMatmul) {
-  expect_caught({.name = "persistent_matmul", .ptx = persistent_matmul_ptx(), .run = [](const Module& module, const MachineOptions& options) {
-                   return run_persistent_matmul(module, options, {.m = 150, .n = 64, .k = 440});
-                 },
+  expect_caught({.name = "persistent_matmul",
+                 .ptx = persistent_matmul_ptx(),
+                 .run = [](const Module& module,
+                           const MachineOptions& options) { return run_persistent_matmul(module, options, {.m = 150, .n = 64, .k = 440}); },
                  .instructions = 200'000});
 }
 

@@ -20,9 +20,9 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 bool is_deleted(std::string_view opcode) {
-  return starts_with_any(opcode, {"fence.", "membar.", "bar.", "barrier.", "mbarrier.arrive", "cp.async.commit_group", "cp.async.wait_",
-                                  "cp.async.bulk.commit_group", "cp.async.bulk.wait_group", "wgmma.fence", "wgmma.commit_group",
-                                  "wgmma.wait_group"});
+  return starts_with_any(
+      opcode, {"fence.", "membar.", "bar.", "barrier.", "mbarrier.arrive", "cp.async.commit_group", "cp.async.wait_",
+               "cp.async.bulk.commit_group", "cp.async.bulk.wait_group", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"});
 }
 
 bool is_mbarrier_wait(std::string_view opcode) { return starts_with_any(opcode, {"mbarrier.try_wait", "mbarrier.test_wait"}); }

@@ -9,14 +9,14 @@
 namespace anydim::ptx {
 
 enum class MutationKind {
-  Delete,       // a fence, wait, arrive or barrier is gone; a wait on an mbarrier passes at once
-  Parity,       // an mbarrier wait asks for the other parity
-  WaitCount,    // a wait leaves one group more unfinished
-  Transactions, // expect_tx announces 16 bytes more or fewer
-  Arrivals,     // mbarrier.init or a named barrier counts one (a warp) more or fewer
-  Descriptor,   // a wgmma descriptor's address, stride or swizzle differs
-  Swizzle,      // an xor of addresses or phases is left out
-  Comparison,   // an integer comparison takes or leaves its bound
+  Delete,        // a fence, wait, arrive or barrier is gone; a wait on an mbarrier passes at once
+  Parity,        // an mbarrier wait asks for the other parity
+  WaitCount,     // a wait leaves one group more unfinished
+  Transactions,  // expect_tx announces 16 bytes more or fewer
+  Arrivals,      // mbarrier.init or a named barrier counts one (a warp) more or fewer
+  Descriptor,    // a wgmma descriptor's address, stride or swizzle differs
+  Swizzle,       // an xor of addresses or phases is left out
+  Comparison,    // an integer comparison takes or leaves its bound
 };
 
 struct Mutant {
