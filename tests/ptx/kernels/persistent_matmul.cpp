@@ -89,7 +89,8 @@ std::string persistent_matmul_ptx() { return compile_to_ptx(source); }
 
 std::string run_persistent_matmul(const Module& module, const MachineOptions& options, const MatmulSize& size) {
   Machine machine(options);
-  const Matrix a = integer_matrix(size.m, size.k, 1), b = integer_matrix(size.n, size.k, 2);
+  const int stride = (size.k + 7) / 8 * 8;  // rows of whole 16 bytes
+  const Matrix a = integer_matrix(size.m, size.k, 1, stride), b = integer_matrix(size.n, size.k, 2, stride);
   const Matrix expected = product_of_rows(a, b);
   const Matrix target(size.m, size.n);
   const DeviceAddress left = upload(machine, to_bfloat16(a)), right = upload(machine, to_bfloat16(b));
