@@ -9,6 +9,7 @@
 #include "codegen_cpu/micro_kernel.h"
 #include "codegen_cpu/pack_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
+#include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_split.h"
 #include "codegen_cpu/vector_loop.h"
 #include "ir/error.h"
@@ -50,6 +51,7 @@ class AttentionEmitter {
     row_blocks_ = emit_index(kernel_, root, row_blocks);
     plan_scratch();
     plan_multiply();
+    if (form_.segments) check_offsets(kernel_, *form_.segments, form_.row.extent);
     kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1, [&](Scope& task, Value* number) { emit_task(task, number); });
     Dim tasks = row_blocks;
     for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
@@ -97,7 +99,7 @@ class AttentionEmitter {
     else micro.left_stride = rounded(form_.depth.extent).constant();
     if (micro.depth) micro.panel_stride = *micro.depth * panel_;
     const MatmulSchedule split{.rows = schedule_.rows, .block_rows = schedule_.block_rows};
-    const auto counts = split.row_counts(kernel_.interval_of(form_.row.extent));
+    const auto counts = split.row_counts(form_.segments ? ir::Interval{1, schedule_.block_rows} : kernel_.interval_of(form_.row.extent));
     std::vector<std::int64_t> widths{schedule_.columns};
     if (schedule_.columns > panel_) widths.push_back(panel_);
     multiply_keys_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply_keys", micro, counts, widths);
@@ -120,8 +122,29 @@ class AttentionEmitter {
     Value* row_block = builder.CreateURem(number, row_blocks_);
     define_batch(kernel_, task, form_.batch, builder.CreateUDiv(number, row_blocks_));
     const Share share = even_share(kernel_, task, row_count_, row_blocks_, row_block);
-    first_row_ = share.first;
-    task_rows_ = share.count;
+    if (!form_.segments) {
+      emit_rows(task, share.first, share.count, {kernel_.constant(0), key_count_});
+      return;
+    }
+    // The task's rows of each segment, one segment after the other.
+    Value* end = kernel_.at(task).CreateAdd(share.first, share.count);
+    Value* first_segment = segment_of(kernel_, task, *form_.segments, share.first);
+    Value* last_segment = segment_of(kernel_, task, *form_.segments, kernel_.at(task).CreateSub(end, kernel_.constant(1)));
+    Value* segments_end = kernel_.at(task).CreateAdd(last_segment, kernel_.constant(1));
+    kernel_.loop(task, first_segment, segments_end, 1, [&](Scope& segment, Value* which) {
+      const SegmentRange keys = segment_range(kernel_, segment, *form_.segments, which, key_count_);
+      auto& inner = kernel_.at(segment);
+      Value* first = inner.CreateBinaryIntrinsic(llvm::Intrinsic::smax, keys.first, share.first);
+      Value* last = inner.CreateBinaryIntrinsic(llvm::Intrinsic::smin, keys.last, end);
+      kernel_.guarded(segment, inner.CreateICmpSLT(first, last),
+                      [&](Scope& rows) { emit_rows(rows, first, kernel_.at(rows).CreateSub(last, first), keys); });
+    });
+  }
+
+  // Rows [first, first + count) over these keys; at least one row.
+  void emit_rows(Scope& task, Value* first, Value* count, const SegmentRange& keys) {
+    first_row_ = first;
+    task_rows_ = count;
     if (!query_) {
       emit_pack_rows(kernel_, task,
                      {.program = form_.q,
@@ -134,9 +157,9 @@ class AttentionEmitter {
                       .row_stride = rounded(form_.depth.extent)});
     }
     start_rows(task);
-    kernel_.for_range(task, kernel_.constant(0), key_count_, schedule_.block_keys,
-                      [&](Scope& block, Value* first_key) { emit_key_block(block, first_key); });
-    finish_rows(task);
+    kernel_.for_range(task, keys.first, keys.last, schedule_.block_keys,
+                      [&](Scope& block, Value* first_key) { emit_key_block(block, first_key, keys.last); });
+    finish_rows(task, kernel_.at(task).CreateICmpEQ(keys.first, keys.last));
   }
 
   void start_rows(Scope& task) {
@@ -152,10 +175,10 @@ class AttentionEmitter {
     });
   }
 
-  void emit_key_block(Scope& block, Value* first_key) {
+  void emit_key_block(Scope& block, Value* first_key, Value* last_key) {
     auto& builder = kernel_.at(block);
     first_key_ = first_key;
-    block_keys_ = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, builder.CreateSub(key_count_, first_key),
+    block_keys_ = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, builder.CreateSub(last_key, first_key),
                                                 kernel_.constant(schedule_.block_keys));
     Value* zero = kernel_.constant(0);
     emit_pack_panels(kernel_, block,
@@ -330,7 +353,7 @@ class AttentionEmitter {
     });
   }
 
-  void finish_rows(Scope& task) {
+  void finish_rows(Scope& task, Value* no_keys) {
     ProgramEmitter epilogue(kernel_, form_.epilogue, task);
     Value* width = emit_index(kernel_, kernel_.root(), form_.width.extent);
     kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
@@ -338,8 +361,7 @@ class AttentionEmitter {
       row.define(form_.row.symbol, builder.CreateAdd(first_row_, r));
       // Without keys the output is an empty sum; with keys that are all -infinity it is 0 / 0, as softmax gives.
       Value* one = llvm::ConstantFP::get(element_, 1);
-      Value* empty = builder.CreateICmpEQ(key_count_, kernel_.constant(0));
-      Value* scale = builder.CreateFDiv(one, builder.CreateSelect(empty, one, load_scalar(sums_, r)));
+      Value* scale = builder.CreateFDiv(one, builder.CreateSelect(no_keys, one, load_scalar(sums_, r)));
       Value* scales = kernel_.splat(scale, static_cast<unsigned>(lanes_));
       Value* base = builder.CreateMul(r, width_stride_);
       const auto constant = form_.width.extent.constant();

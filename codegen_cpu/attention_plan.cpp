@@ -64,9 +64,10 @@ double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, st
   const auto extent = [&](const ir::Dim& dim) { return static_cast<double>(value_of(inputs, dim, extents)); };
   ir::Dim points = 1;
   for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
-  const double batch = extent(points), rows = extent(form.row.extent), keys = extent(form.key.extent), depth = extent(form.depth.extent),
-               width = extent(form.width.extent);
+  const double batch = extent(points), rows = extent(form.row.extent), all_keys = extent(form.key.extent),
+               depth = extent(form.depth.extent), width = extent(form.width.extent);
   if (batch == 0 || rows == 0) return 0;
+  const double keys = form.segments ? std::min<double>(all_keys, typical_segment_rows) : all_keys;
   const ir::DType dtype = compute_dtype(form.score.steps.back().dtype);
   const double lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = static_cast<double>(panel_columns(dtype));
   const double multiply = inputs.target.level == Level::Avx2 ? 0.5 : 1;

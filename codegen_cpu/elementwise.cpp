@@ -146,14 +146,14 @@ class Elementwise {
     }
   }
 
-  // The divisor, 1 in place of 0 (which is reported) so that the processor doesn't trap.
+  // The divisor, 1 in place of 0 (which is reported) so that the processor doesn't trap. No select: see the same in index_emitter.cpp.
   llvm::Value* checked_divisor(llvm::Value*& is_zero) {
     is_zero = at().CreateICmpEQ(b(), integer(0));
     if (step_.check >= 0) {
       report_where(kernel_, scope_, is_zero, mask_, step_.check, llvm::ConstantInt::get(like(at().getInt64Ty()), 0));
       kernel_.at(scope_);
     }
-    return at().CreateSelect(is_zero, integer(1), b());
+    return at().CreateBinaryIntrinsic(llvm::Intrinsic::umax, b(), integer(1));
   }
 
   llvm::Value* quotient(bool is_signed) {

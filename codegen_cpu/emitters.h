@@ -31,6 +31,9 @@ struct RowStages {
   std::vector<llvm::Value*> scratch_bases;  // address of each slot's vector for this row
   unsigned width = 1;                       // lanes
   unsigned unroll = 1;                      // vectors a step of the loop
+  // Where rows are segments: which, and the iteration that counts them.
+  const ir::Segments* segments = nullptr;
+  std::string segment_symbol{};
 };
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);
 

@@ -63,11 +63,10 @@ class Emission {
     llvm::Value *a = value(dividend), *b = value(divisor);
     const ir::Interval top = ir::bounds(dividend, kernel_.symbols()), bottom = ir::bounds(divisor, kernel_.symbols());
     llvm::IRBuilder<>& at = code(home);
-    // Hoisted code may run where its loop would not: the processor must not trap on 0.
-    if (bottom.low <= 0 && bottom.high >= 0) {
-      auto* zero = llvm::Constant::getNullValue(b->getType());
-      b = at.CreateSelect(at.CreateICmpEQ(b, zero), llvm::ConstantInt::get(b->getType(), 1), b);
-    }
+    // Hoisted code may run where its loop would not: the processor must not trap on 0. As an unsigned maximum, because LLVM 19 takes a select with
+    // 1 for a divisor whose lanes are partly known to be 0 as 1 in every lane.
+    if (bottom.low <= 0 && bottom.high >= 0)
+      b = at.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b, llvm::ConstantInt::get(b->getType(), 1));
     match(at, a, b);
     if (top.low >= 0 && bottom.low >= 0) return modulo ? at.CreateURem(a, b) : at.CreateUDiv(a, b);
     if (const auto constant = divisor.constant(); constant && *constant > 0 && std::has_single_bit(static_cast<std::uint64_t>(*constant))) {

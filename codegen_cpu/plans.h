@@ -19,6 +19,9 @@ struct PlanInputs {
   const ir::LoopForm& form;
 };
 
+// What cost models take for the rows of a segment (ir::Segments): only the run tells.
+inline constexpr std::int64_t typical_segment_rows = 64;
+
 std::vector<ir::Schedule> map_candidates(const PlanInputs& inputs, const ir::Bucket& bucket);
 double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> map_edges(const PlanInputs& inputs);

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_loop.h"
 #include "ir/error.h"
 
@@ -139,6 +140,10 @@ class StageEmitter {
   }
 
   void emit() {
+    if (stages_.segments != nullptr) {
+      llvm::Value* rows = emit_index(kernel_, kernel_.root(), stages_.inner.front().extent);
+      segment_ = segment_range(kernel_, row_, *stages_.segments, row_.find(stages_.segment_symbol), rows);
+    }
     for (const ir::RowStage& stage : stages_.stages) {
       if (stage.per_row) emit_per_row(stage);
       else emit_pass(stage);
@@ -192,7 +197,10 @@ class StageEmitter {
         for (const ir::Store& store : stage.stores) program.store(point, store);
       });
     };
-    if (ir::bounds(inner_count_, kernel_.symbols()).low >= 1) {
+    if (stages_.segments != nullptr) {
+      llvm::Value* some = kernel_.at(row_).CreateICmpSLT(segment_.first, segment_.last);
+      kernel_.guarded(row_, some, pass);
+    } else if (ir::bounds(inner_count_, kernel_.symbols()).low >= 1) {
       Scope scope(row_);
       pass(scope);
     } else {
@@ -211,17 +219,17 @@ class StageEmitter {
       return;
     }
     const ir::Iteration& iteration = stages_.inner[depth];
-    llvm::Value* extent = emit_index(kernel_, scope, iteration.extent);
+    const SegmentRange run =
+        stages_.segments != nullptr ? segment_ : SegmentRange{kernel_.constant(0), emit_index(kernel_, scope, iteration.extent)};
     if (depth + 1 == stages_.inner.size() && !lanes_are_rows_) {
       const std::int64_t turn = std::int64_t{stages_.width} * stages_.unroll;
-      VectorRange range{
-          .symbol = iteration.symbol, .first = kernel_.constant(0), .last = extent, .width = stages_.width, .unroll = stages_.unroll};
-      range.whole = ir::divisor(iteration.extent, kernel_.symbols()) % turn == 0;
+      VectorRange range{.symbol = iteration.symbol, .first = run.first, .last = run.last, .width = stages_.width, .unroll = stages_.unroll};
+      range.whole = stages_.segments == nullptr && ir::divisor(iteration.extent, kernel_.symbols()) % turn == 0;
       emit_vector_range(kernel_, scope, range, body);
       return;
     }
     // Only entered where no inner extent is 0.
-    kernel_.loop(scope, kernel_.constant(0), extent, 1, [&](Scope& inner, llvm::Value* index) {
+    kernel_.loop(scope, run.first, run.last, 1, [&](Scope& inner, llvm::Value* index) {
       inner.define(iteration.symbol, index);
       emit_loops(inner, depth + 1, body);
     });
@@ -231,6 +239,7 @@ class StageEmitter {
   Scope& row_;
   const RowStages& stages_;
   bool lanes_are_rows_ = false;
+  SegmentRange segment_;
   Dim inner_index_, scratch_index_;
   Dim inner_count_ = Dim(1);
   std::vector<llvm::Value*> bases_;

@@ -1,5 +1,7 @@
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/plans.h"
 #include "codegen_cpu/scratch_layout.h"
+#include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_loop.h"
 
 namespace anydim::codegen_cpu {
@@ -10,7 +12,7 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir
   const auto width = static_cast<unsigned>(schedule.field("vector"));
   const auto unroll = static_cast<unsigned>(schedule.field("unroll"));
   const std::int64_t grain = schedule.field("grain");
-  const bool lanes_are_rows = schedule.field("across") != 0 && !form.outer.empty();
+  const bool lanes_are_rows = schedule.field("across") != 0 && form.outer.size() > (form.segments ? 1 : 0);
 
   Dim inner_count(1);
   for (const ir::Iteration& iteration : form.inner) inner_count = inner_count * iteration.extent;
@@ -21,15 +23,18 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir
                    .accumulators = form.accumulators,
                    .scratch_bases = {},
                    .width = lanes_are_rows ? 1 : width,
-                   .unroll = lanes_are_rows ? 1 : unroll};
+                   .unroll = lanes_are_rows ? 1 : unroll,
+                   .segments = form.segments ? &*form.segments : nullptr,
+                   .segment_symbol = form.segments ? form.outer.front().symbol : ""};
   for (const ir::DType dtype : form.scratch) {
     const auto bytes = static_cast<std::int64_t>(ir::size_of(dtype)) * (lanes_are_rows ? std::int64_t{width} : 1);
     stages.scratch_bases.push_back(layout.reserve(kernel, inner_count * bytes));
   }
 
+  if (form.segments) check_offsets(kernel, *form.segments, form.inner.front().extent);
   std::span<const ir::Iteration> outer(form.outer);
   if (!lanes_are_rows) {
-    const TaskPlan plan = plan_tasks(outer, inner_count, grain, 1, true);
+    const TaskPlan plan = plan_tasks(outer, form.segments ? Dim(typical_segment_rows) : inner_count, grain, 1, true);
     emit_tasks(kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),
                [&](Scope& row, llvm::Value*, llvm::Value*) { emit_row_stages(kernel, row, stages); });
     return {plan.tasks, layout.bytes()};

@@ -45,7 +45,8 @@ std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bu
   const std::int64_t turns = inner.extent.constant().value_or(0) / std::max<std::int64_t>(along, 1);
   const std::int64_t unroll = turns > 0 && turns % 4 == 0 ? 4 : turns == 1 ? 1 : 2;
   const ir::Schedule rows{.name = "rows", .fields = {{"vector", along}, {"unroll", unroll}, {"grain", 2048}, {"across", 0}}};
-  if (form.outer.empty()) return {rows};
+  // Lanes may be rows of one segment's results, but not segments.
+  if (form.outer.size() == (form.segments ? 1 : 0)) return {rows};
   const ir::Iteration& last = form.outer.back();
   const std::int64_t side = narrowed(lanes, highest(inputs, last));
   const ir::Schedule columns{.name = "rows", .fields = {{"vector", side}, {"unroll", 1}, {"grain", side}, {"across", 1}}};
@@ -59,7 +60,8 @@ double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::sp
   const auto lanes = static_cast<double>(schedule.field("vector"));
   const bool across = schedule.field("across") != 0 && !form.outer.empty();
   const ir::Iteration& run = across ? form.outer.back() : form.inner.back();
-  const double rows = points_at(inputs, form.outer, keys), inner = points_at(inputs, form.inner, keys);
+  const double rows = points_at(inputs, form.outer, keys), all = points_at(inputs, form.inner, keys);
+  const double inner = form.segments ? std::min<double>(all, typical_segment_rows) : all;
   const bool only = across ? form.outer.size() == 1 : form.inner.size() == 1;
   const double length = only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));
   const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;

@@ -49,7 +49,10 @@ class Placements {
   std::unordered_map<ValueId, Placement> placed_;
 };
 
-bool is_reduction(Op op);  // after expansion: sum, prod, max, min
+bool is_reduction(Op op);  // after expansion: sum, prod, max, min, over axes or segments
+bool is_segment_reduction(Op op);
+// Segments of `rows` rows whose offsets are `offsets`; throws NoLoopForm, naming the binding, where they are computed in the kernel itself.
+Segments segments_of(AccessContext& context, const Binding& binding, ValueId offsets, const Dim& rows);
 Reduce reduce_kind(Op op);
 
 // Row stages after a level-0 point program: shared by the row form and by matmul's whole-row epilogues.
@@ -59,9 +62,14 @@ struct RowPlan {
   std::int32_t accumulators = 0;
 };
 // `bindings` in order: reductions over exactly `inner` symbols and what follows them. `first_scratch`, where not no_value, is a placed level-0
-// value that every stage reads as Scratch slot 0. Outputs of level 0 that depend on `first_scratch`'s step are left to the caller.
+// value that every stage reads as Scratch slot 0. Outputs of level 0 that depend on `first_scratch`'s step are left to the caller. With `segment`,
+// the rows are the segments that the value `offsets` cuts, counted by `symbol`, and every reduction runs over one of them.
+struct SegmentRows {
+  ValueId offsets = no_value;
+  std::string symbol;
+};
 RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set<std::string>& inner, ValueId first_scratch,
-                  std::span<const ValueId> outputs);
+                  std::span<const ValueId> outputs, const SegmentRows* segment = nullptr);
 
 MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs);
 RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs);

@@ -165,6 +165,8 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     form.batch.push_back(context.iterate("$b" + std::to_string(i), batch_dims[i]));
     batch.push_back(Dim::symbol(form.batch.back().symbol));
   }
+  if (attention.operands.size() > 4 && attention.operands[4] != no_value)
+    form.segments = segments_of(context, attention, attention.operands[4], q_dims[q_dims.size() - 2]);
   form.row = context.iterate("$i", q_dims[q_dims.size() - 2]);
   form.key = context.iterate("$j", k_dims[k_dims.size() - 2]);
   form.depth = context.iterate("$d", q_dims.back());

@@ -2,6 +2,7 @@
 
 #include "ir/derive.h"
 #include "ir/error.h"
+#include "ir/reduction.h"
 
 namespace anydim::ir::derive {
 
@@ -97,15 +98,29 @@ std::vector<Dim> Placements::moved(const Binding& binding) const {
   }
 }
 
-bool is_reduction(Op op) { return op == Op::reduce_sum || op == Op::reduce_prod || op == Op::reduce_max || op == Op::reduce_min; }
+bool is_segment_reduction(Op op) { return op == Op::segment_sum || op == Op::segment_max || op == Op::segment_min; }
+
+bool is_reduction(Op op) {
+  return op == Op::reduce_sum || op == Op::reduce_prod || op == Op::reduce_max || op == Op::reduce_min || is_segment_reduction(op);
+}
+
+Segments segments_of(AccessContext& context, const Binding& binding, ValueId offsets, const Dim& rows) {
+  const auto buffer = context.buffers.find(offsets);
+  if (buffer == context.buffers.end())
+    throw NoLoopForm{"segments are cut by offsets from outside the kernel: " + describe(*context.stretch->function, binding)};
+  const KernelCheck check{KernelCheck::Kind::Offsets, std::string(info(binding.op).text) + " offsets", binding.source, rows};
+  return {buffer->second, context.stretch->tensor(offsets).dims.front() - 1, context.check_position(check)};
+}
 
 Reduce reduce_kind(Op op) {
-  switch (op) {
-    case Op::reduce_sum: return Reduce::Sum;
-    case Op::reduce_prod: return Reduce::Product;
-    case Op::reduce_max: return Reduce::Max;
-    default: internal_check(op == Op::reduce_min, "a primitive reduction"); return Reduce::Min;
+  switch (reduction_of(op)) {
+    case Reduction::Sum: return Reduce::Sum;
+    case Reduction::Product: return Reduce::Product;
+    case Reduction::Max: return Reduce::Max;
+    case Reduction::Min: return Reduce::Min;
+    case Reduction::Mean: break;
   }
+  internal_error("a primitive reduction");
 }
 
 void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {

@@ -85,6 +85,16 @@ class RowPlanner {
     if (placement == nullptr && !placements_.in_frame(operand)) return false;
     const std::vector<Dim>& index = placement != nullptr ? placement->index : placements_.frame_index();
     int level = placement != nullptr ? placement->level : 0;
+    // A row is one segment, or it is the whole of its dims.
+    if (is_segment_reduction(binding.op) != (segment_ != nullptr)) refuse(binding);
+    if (segment_ != nullptr) {
+      if (binding.operands[1] != segment_->offsets || !(index[0] == Dim::symbol(*inner_.begin()))) refuse(binding);
+      Placement result{index, level + 1};
+      result.index[0] = Dim::symbol(segment_->symbol);
+      reduced_.push_back({operand, binding.results[0], level, plan_.accumulators++, reduce_kind(binding.op)});
+      placements_.place(binding.results[0], std::move(result));
+      return true;
+    }
     std::vector<std::size_t> axes = normalised_axes(binding, index.size());
     std::set<std::string> reduced;
     for (std::size_t axis : axes) {
@@ -252,14 +262,16 @@ class RowPlanner {
 
  public:
   bool first_given_ = false;
+  const SegmentRows* segment_ = nullptr;
 };
 
 }  // namespace
 
 RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set<std::string>& inner, ValueId first_scratch,
-                  std::span<const ValueId> outputs) {
+                  std::span<const ValueId> outputs, const SegmentRows* segment) {
   RowPlanner planner(context, placements, inner, first_scratch, outputs);
   planner.first_given_ = first_scratch != no_value;
+  planner.segment_ = segment;
   return planner.plan();
 }
 
@@ -268,14 +280,21 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   auto first =
       std::find_if(stretch.bindings.begin(), stretch.bindings.end(), [](const Binding& binding) { return is_reduction(binding.op); });
   const std::vector<Dim>& dims = stretch.tensor(first->operands[0]).dims;
-  std::vector<std::size_t> axes = normalised_axes(*first, dims.size());
+  const bool segmented = is_segment_reduction(first->op);
+  std::vector<std::size_t> axes = segmented ? std::vector<std::size_t>{0} : normalised_axes(*first, dims.size());
   RowForm form;
   std::set<std::string> inner;
   std::vector<Dim> frame;
+  SegmentRows segment;
+  if (segmented) {
+    form.segments = segments_of(context, *first, first->operands[1], dims.front());
+    form.outer.push_back(context.iterate("$s", form.segments->count));
+    segment = {first->operands[1], form.outer.front().symbol};
+  }
   for (std::size_t i = 0; i < dims.size(); ++i) {
     bool reduced = std::binary_search(axes.begin(), axes.end(), i);
     // Its one element is at 0, in the row and in whatever has been reduced.
-    if (reduced && prove_equal(dims[i], 1, context.symbols) == Proof::Yes) {
+    if (reduced && !segmented && prove_equal(dims[i], 1, context.symbols) == Proof::Yes) {
       frame.emplace_back(0);
       continue;
     }
@@ -287,7 +306,7 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   Placements placements(stretch, context.symbols);
   placements.frame(dims, frame);
   if (form.inner.empty()) form.inner.push_back(context.iterate("$c0", 1));
-  RowPlan plan = plan_rows(context, placements, inner, no_value, outputs);
+  RowPlan plan = plan_rows(context, placements, inner, no_value, outputs, segmented ? &segment : nullptr);
   for (ValueId output : outputs)
     if (placements.find(output) == nullptr)
       throw NoLoopForm{"an output %" + stretch.name(output) + " does not depend on the kernel's rows"};
@@ -302,7 +321,10 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
     stores.push_back(&stage.stores);
   }
   auto buffers = buffer_dims(context), results = output_dims(context, outputs);
-  collapse(form.outer, context, programs, stores, buffers, results);
+  std::vector<Iteration> points(form.outer.begin() + (segmented ? 1 : 0), form.outer.end());
+  collapse(points, context, programs, stores, buffers, results);
+  form.outer.erase(form.outer.begin() + (segmented ? 1 : 0), form.outer.end());
+  form.outer.insert(form.outer.end(), points.begin(), points.end());
   collapse(form.inner, context, programs, stores, buffers, results);
   return form;
 }

@@ -131,6 +131,9 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::softmax:
     case Op::log_softmax: return {evaluate_softmax(call)};
     case Op::layer_norm: return {evaluate_layer_norm(call)};
+    case Op::segment_sum:
+    case Op::segment_max:
+    case Op::segment_min: return {evaluate_segment_reduce(call)};
     case Op::attention: return {evaluate_attention(call)};
 
     case Op::check_shape:

@@ -47,6 +47,9 @@ Tensor with_dims(const OpCall& call, const Tensor& tensor, Extents dims);
 std::vector<double> load_reals(const Tensor& tensor);
 Tensor store_reals(DType dtype, Extents dims, std::span<const double> elements);
 
+// The offsets in `operand`, which cut `rows` rows into stretches; fails where they don't start with 0, fall, or end elsewhere.
+Extents segment_offsets(const OpCall& call, std::size_t operand, std::int64_t rows);
+
 // Calls `body(index)` for every index of `dims`, in row-major order.
 void for_each_index(const Extents& dims, const std::function<void(const Extents&)>& body);
 
@@ -69,6 +72,7 @@ Tensor evaluate_gather(const OpCall& call);
 Tensor evaluate_gather_elements(const OpCall& call);
 Tensor evaluate_gather_nd(const OpCall& call);
 Tensor evaluate_reduce(const OpCall& call);
+Tensor evaluate_segment_reduce(const OpCall& call);
 Tensor evaluate_matmul(const OpCall& call);
 Tensor evaluate_softmax(const OpCall& call);
 Tensor evaluate_layer_norm(const OpCall& call);

@@ -208,6 +208,16 @@ Tensor evaluate_attention(const OpCall& call) {
     const Tensor& bias = call.operand(3);
     scores = load_reals(strided_copy(bias, scores_dims, broadcast_strides(bias.dims(), scores_dims)));
   }
+  // The keys that each row sees: the first, and how many.
+  std::vector<std::pair<std::int64_t, std::int64_t>> seen(static_cast<std::size_t>(query.rows), {0, key.rows});
+  if (call.has(4)) {
+    if (key.rows != query.rows)
+      call.fail(fmt::format("dimension {} of operand 1: expected {}, got {}", key.batch.size(), query.rows, key.rows));
+    const Extents offsets = segment_offsets(call, 4, query.rows);
+    for (std::size_t s = 0; s + 1 < offsets.size(); ++s)
+      for (std::int64_t i = offsets[s]; i < offsets[s + 1]; ++i)
+        seen[static_cast<std::size_t>(i)] = {offsets[s], offsets[s + 1] - offsets[s]};
+  }
   const double scale = real_attribute(call.binding, "scale");
   const Extents query_offsets = batch_offsets(query.batch, batch, query.rows * query.columns);
   const Extents key_offsets = batch_offsets(key.batch, batch, key.rows * key.columns);
@@ -229,8 +239,10 @@ Tensor evaluate_attention(const OpCall& call) {
         }
         row[static_cast<std::size_t>(j)] += scale * product;
       }
-      softmax_row(row, 1, row.size(), false);
-      multiply(row, value.at(value_offsets[b]), 1, key.rows, value.columns,
+      const auto& [first_key, keys] = seen[static_cast<std::size_t>(i)];
+      const std::span<double> weights = row.subspan(static_cast<std::size_t>(first_key), static_cast<std::size_t>(keys));
+      softmax_row(weights, 1, weights.size(), false);
+      multiply(weights, value.at(value_offsets[b]).subspan(static_cast<std::size_t>(first_key * value.columns)), 1, keys, value.columns,
                result.data() + (static_cast<std::int64_t>(b) * query.rows + i) * value.columns);
     }
   }

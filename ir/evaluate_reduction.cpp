@@ -4,20 +4,10 @@
 #include <utility>
 
 #include "ir/evaluate_ops.h"
+#include "ir/reduction.h"
 
 namespace anydim::ir {
 namespace {
-
-enum class Reduction { Sum, Mean, Max, Min, Product };
-
-Reduction reduction_of(Op op) {
-  if (op == Op::reduce_sum || op == Op::dyn_reduce_sum) return Reduction::Sum;
-  if (op == Op::reduce_mean || op == Op::dyn_reduce_mean) return Reduction::Mean;
-  if (op == Op::reduce_max || op == Op::dyn_reduce_max) return Reduction::Max;
-  if (op == Op::reduce_min || op == Op::dyn_reduce_min) return Reduction::Min;
-  internal_check(op == Op::reduce_prod || op == Op::dyn_reduce_prod, "the op is a reduction");
-  return Reduction::Product;
-}
 
 std::vector<bool> reduced_dimensions(const OpCall& call, std::size_t rank) {
   const Extents axes = call.integers("axes", 1);
@@ -139,6 +129,25 @@ Tensor evaluate_reduce(const OpCall& call) {
     if (!reduced[i] || keep) dims.push_back(kept[i]);
   }
   return with_dims(call, reduce(reduction_of(call.binding.op), source, kept, extent), std::move(dims));
+}
+
+Tensor evaluate_segment_reduce(const OpCall& call) {
+  const Tensor& source = call.operand(0);
+  const Extents offsets = segment_offsets(call, 1, source.dims().at(0));
+  Extents dims = source.dims();
+  dims[0] = static_cast<std::int64_t>(offsets.size()) - 1;
+  Tensor result(source.dtype(), dims);
+  const Extents strides = strides_of(source.dims());
+  Extents stretch = source.dims(), kept = source.dims();
+  kept[0] = 1;
+  auto to = result.mutable_bytes().begin();
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    stretch[0] = offsets[i + 1] - offsets[i];
+    const Tensor reduced =
+        reduce(reduction_of(call.binding.op), strided_copy(source, stretch, strides, offsets[i] * strides[0]), kept, stretch[0]);
+    to = std::ranges::copy(reduced.bytes(), to).out;
+  }
+  return result;
 }
 
 }  // namespace anydim::ir

@@ -147,6 +147,22 @@ Tensor strided_copy(const Tensor& source, const Extents& dims, const Extents& st
   return result;
 }
 
+Extents segment_offsets(const OpCall& call, std::size_t operand, std::int64_t rows) {
+  const Tensor& tensor = call.operand(operand);
+  Extents offsets;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) offsets.push_back(tensor.integer_at(i));
+  if (offsets.empty() || offsets.front() != 0) {
+    call.fail(fmt::format("operand {}: offsets start with 0, got {}", operand, offsets.empty() ? "none" : std::to_string(offsets.front())));
+  }
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] < offsets[i - 1])
+      call.fail(fmt::format("operand {}: offset {} is {}, below the {} before it", operand, i, offsets[i], offsets[i - 1]));
+  }
+  if (offsets.back() != rows)
+    call.fail(fmt::format("operand {}: expected {} rows at the last offset, got {}", operand, rows, offsets.back()));
+  return offsets;
+}
+
 Tensor with_dims(const OpCall& call, const Tensor& tensor, Extents dims) {
   if (element_count(dims) != tensor.elements()) {
     call.fail(fmt::format("{} elements of shape ({}) don't fit shape ({})", tensor.elements(), fmt::join(tensor.dims(), ", "),

@@ -64,6 +64,9 @@ class Expander {
       case Op::reduce_prod:
       case Op::reduce_max:
       case Op::reduce_min: return reduction(binding);
+      case Op::segment_sum:
+      case Op::segment_max:
+      case Op::segment_min: return segment_reduction(binding);
       default: push(binding);
     }
   }
@@ -200,6 +203,12 @@ class Expander {
         apply(Op::div, {reduce(Op::reduce_sum, x, axes, keep), elements}, result);
       }
     });
+  }
+
+  void segment_reduction(const Binding& binding) {
+    ValueId x = widened(binding.operands[0]);
+    finish(binding, stretch_.tensor(x).dtype,
+           [&](ValueId result) { push({.op = binding.op, .operands = {x, binding.operands[1]}, .results = {result}, .source = source_}); });
   }
 
   Stretch& stretch_;

@@ -206,6 +206,7 @@ struct Printer {
   }
   void operator()(const RowForm& form) const {
     text += fmt::format("rows for {} over {}\n", listed(form.outer), listed(form.inner));
+    print_segments(form.segments);
     print(text, form.stages);
   }
   void operator()(const MatmulForm& form) const {
@@ -221,12 +222,16 @@ struct Printer {
   void operator()(const AttentionForm& form) const {
     text += fmt::format("attention for {}{}{}, over {}\n", listed(form.batch), form.batch.empty() ? "" : ", ",
                         listed({form.row, form.width}), listed({form.key, form.depth}));
+    print_segments(form.segments);
     section("q", form.q);
     section("k", form.k);
     section("v", form.v);
     section("score", form.score);
     section("epilogue", form.epilogue);
     print(text, form.stores, 4);
+  }
+  void print_segments(const std::optional<Segments>& segments) const {
+    if (segments) text += fmt::format("  segments: {} by offsets in {}\n", segments->count.to_string(), segments->offsets);
   }
   void section(const char* name, const ScalarProgram& program) const {
     text += fmt::format("  {}\n", name);

@@ -106,13 +106,24 @@ struct RowStage {
   bool per_row = false;  // runs once a row, after the earlier stages, with no inner index (results of whole-row reductions)
 };
 
+// Rows of several sequences laid end to end: sequence s has rows offsets[s] to offsets[s + 1] - 1, where `offsets` is an i64 buffer of count + 1
+// elements that start with 0, never fall, and end with the number of rows.
+struct Segments {
+  std::int32_t offsets = 0;  // position among the region's parameters
+  Dim count;
+  std::int32_t check =
+      -1;  // index into LoopForm::checks: a kernel reports the first offset that breaks the rule, and reads no row beyond its buffers
+};
+
 // Rows: for each point of `outer`, the stages in order over `inner`. Softmax, layer norm, any reduction with what is fused around it.
+// With segments, the first outer iteration counts them and the one inner iteration runs over the rows of that segment alone.
 struct RowForm {
   std::vector<Iteration> outer;
   std::vector<Iteration> inner;  // one or more reduced iterations, outermost first
   std::vector<RowStage> stages;
   std::vector<DType> scratch;  // dtype of each Scratch slot; a slot has one element an inner point
   std::int32_t accumulators = 0;
+  std::optional<Segments> segments{};
 };
 
 // product[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n], then the epilogue at (batch, m, n) with the product as
@@ -132,6 +143,7 @@ struct MatmulForm {
 
 // output[batch, i, e] = sum over j of weight[batch, i, j] * v[batch, j, e], weight = softmax over j of score[batch, i, j], and the score is the
 // scalar program over (batch, i, j) with the dot product of q[batch, i, :] and k[batch, j, :] as Accumulated slot 0 (scale and mask fused).
+// With segments, rows and keys are both rows laid end to end, and j runs over the segment of row i alone.
 struct AttentionForm {
   std::vector<Iteration> batch;
   Iteration row, key, depth, width;  // i, j, d, e
@@ -139,18 +151,27 @@ struct AttentionForm {
   ScalarProgram score;               // last step is the score
   ScalarProgram epilogue;            // Accumulated slot 0 is the output element
   std::vector<Store> stores;
+  std::optional<Segments> segments{};
 };
 
-struct IndexCheck {
+// What a kernel finds out only as it runs, and reports in its error slot.
+struct KernelCheck {
+  enum class Kind : std::uint8_t {
+    Index,    // of a CheckedIndex: within [-extent, extent)
+    Divisor,  // of an Apply of div or mod on integers: not 0
+    Offsets,  // of Segments: start with 0, never fall, and end with extent
+  };
+  Kind kind = Kind::Index;
   std::string what;    // e.g. "gather index"
   std::string source;  // node in the model
-  Dim extent;          // -1: a divisor of integers that must not be 0 (the check of an Apply step)
+  Dim extent;
+  bool operator==(const KernelCheck&) const = default;
 };
 
 struct LoopForm {
   std::variant<MapForm, RowForm, MatmulForm, AttentionForm> skeleton;
-  SymbolTable symbols;             // the function's symbols and every iteration's
-  std::vector<IndexCheck> checks;  // what a CheckedIndex reports
+  SymbolTable symbols;  // the function's symbols and every iteration's
+  std::vector<KernelCheck> checks;
 };
 
 // One expression for an access: row-major offset in elements of `index` in a buffer of `dims`, simplified.

@@ -9,6 +9,7 @@
 
 #include "ir/backend.h"
 #include "ir/dim.h"
+#include "ir/loop_form.h"
 #include "ir/module.h"
 #include "ir/schedule.h"
 #include "ir/shape_program.h"
@@ -90,8 +91,7 @@ struct Program {
   struct Kernel {
     Region region;
     DispatchTable table;
-    std::vector<std::string> checks;  // message of each device check: "node, what", completed with the value and extent by runtime
-    std::vector<Dim> check_extents;   // over the region's symbols
+    std::vector<KernelCheck> checks;  // what kernels report (KernelError::check), over the region's symbols
   };
 
   SymbolTable symbols;

@@ -99,7 +99,7 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
     const ScalarStep& divisor = steps_[static_cast<std::size_t>(operands[1])];
     const bool never_zero = (divisor.kind == Kind::Constant && divisor.integer != 0) ||
                             (divisor.kind == Kind::Extent && prove_less(0, divisor.index[0], context_.symbols) == Proof::Yes);
-    if (!never_zero) check = check_position({std::string(info(binding.op).text) + " by zero", binding.source, Dim(-1)});
+    if (!never_zero) check = context_.check_position({KernelCheck::Kind::Divisor, std::string(info(binding.op).text), binding.source, {}});
   }
   return push({.kind = Kind::Apply, .dtype = dtype, .op = binding.op, .operands = std::move(operands), .check = check, .flags = flags});
 }
@@ -203,12 +203,10 @@ std::int32_t ProgramBuilder::triangle(const Binding& binding, const Index& index
   return guarded(element(binding.operands[0], index), zero(dtype), dtype, {keep});
 }
 
-std::int32_t ProgramBuilder::check_position(const IndexCheck& check) {
-  auto same = std::find_if(context_.checks.begin(), context_.checks.end(), [&](const IndexCheck& other) {
-    return other.what == check.what && other.source == check.source && other.extent == check.extent;
-  });
-  std::int32_t position = static_cast<std::int32_t>(same - context_.checks.begin());
-  if (same == context_.checks.end()) context_.checks.push_back(check);
+std::int32_t AccessContext::check_position(const KernelCheck& check) {
+  const auto same = std::find(checks.begin(), checks.end(), check);
+  const auto position = static_cast<std::int32_t>(same - checks.begin());
+  if (same == checks.end()) checks.push_back(check);
   return position;
 }
 
@@ -223,9 +221,12 @@ Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& e
     if (prove_less_equal(0, *known, context_.symbols) == Proof::Yes && prove_less(*known, extent_of_axis, context_.symbols) == Proof::Yes)
       return simplify(*known, context_.symbols);
   }
-  IndexCheck check{std::string(info(binding.op).text) + " index", binding.source, extent_of_axis};
-  std::int32_t checked = push(
-      {.kind = Kind::CheckedIndex, .dtype = DType::I64, .operands = {step}, .index = {extent_of_axis}, .check = check_position(check)});
+  const KernelCheck check{KernelCheck::Kind::Index, std::string(info(binding.op).text) + " index", binding.source, extent_of_axis};
+  std::int32_t checked = push({.kind = Kind::CheckedIndex,
+                               .dtype = DType::I64,
+                               .operands = {step},
+                               .index = {extent_of_axis},
+                               .check = context_.check_position(check)});
   return Dim::symbol(step_symbol(checked));
 }
 

@@ -22,7 +22,10 @@ struct AccessContext {
   const Stretch* stretch = nullptr;
   std::unordered_map<ValueId, std::int32_t> buffers{};  // inputs: position among the region's parameters
   SymbolTable symbols{};                                // the function's and the iterations'
-  std::vector<IndexCheck> checks{};
+  std::vector<KernelCheck> checks{};
+
+  // Position of an equal check, added where there is none.
+  std::int32_t check_position(const KernelCheck& check);
 
   // Declares `symbol` as a loop variable below `extent`.
   Iteration iterate(const std::string& symbol, const Dim& extent);
@@ -57,8 +60,6 @@ class ProgramBuilder {
   std::int32_t guarded(std::int32_t inside, std::int32_t outside, DType dtype, std::vector<ScalarStep::Condition> conditions);
   std::int32_t zero(DType dtype);
   // The index that a gather reads: proven in range, or checked.
-  // Position of an equal check, added where there is none.
-  std::int32_t check_position(const IndexCheck& check);
   Dim checked_index(ValueId indices, const Index& at, const Dim& extent, const Binding& binding);
 
   AccessContext& context_;

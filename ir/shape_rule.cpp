@@ -112,6 +112,9 @@ void apply(RuleContext& context) {
     case Op::softmax:
     case Op::log_softmax: return softmax_rule(context);
     case Op::layer_norm: return layer_norm_rule(context);
+    case Op::segment_sum:
+    case Op::segment_max:
+    case Op::segment_min: return segment_reduce_rule(context);
     case Op::attention: return attention_rule(context);
 
     case Op::check_shape: return check_shape_rule(context);

@@ -50,6 +50,8 @@ class RuleContext {
   void require_dim(Precondition::Relation relation, std::size_t operand, std::size_t dimension, const Dim& right);
   // Demands that an extent computed from element `element` of `operand` isn't negative, unless it is proven.
   void require_extent(const Dim& extent, std::size_t operand, std::size_t element);
+  // How many stretches the offsets in `operand` name: one less than its elements. Demands a vector of i64 that isn't empty.
+  Dim segments(std::size_t operand);
   // The broadcast of two dim lists, aligned at the end, with its preconditions.
   std::vector<Dim> broadcast_dims(std::span<const Dim> left, std::size_t left_operand, std::span<const Dim> right);
 
@@ -113,6 +115,7 @@ void gather_rule(RuleContext& context);
 void gather_elements_rule(RuleContext& context);
 void gather_nd_rule(RuleContext& context);
 void reduce_rule(RuleContext& context);
+void segment_reduce_rule(RuleContext& context);
 void matmul_rule(RuleContext& context);
 void softmax_rule(RuleContext& context);
 void layer_norm_rule(RuleContext& context);

@@ -111,6 +111,15 @@ void RuleContext::require_extent(const Dim& extent, std::size_t operand, std::si
   require(Precondition::Relation::LessEqual, 0, extent, fmt::format("0 against element {} of operand {}", element, operand));
 }
 
+Dim RuleContext::segments(std::size_t operand) {
+  expect(dtype(operand) == DType::I64 && dims(operand).size() == 1, operand, "a vector of i64");
+  const Dim& entries = dims(operand).front();
+  if (prove_less_equal(1, entries, symbols) != Proof::Yes) {
+    require(Precondition::Relation::LessEqual, 1, entries, fmt::format("1 against {}", dimension_of_operand(0, operand)));
+  }
+  return entries - 1;
+}
+
 std::vector<Dim> RuleContext::broadcast_dims(std::span<const Dim> left, std::size_t left_operand, std::span<const Dim> right) {
   const std::size_t rank = std::max(left.size(), right.size());
   std::vector<Dim> dims(rank);

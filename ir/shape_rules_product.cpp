@@ -86,6 +86,10 @@ void attention_rule(RuleContext& context) {
     scores.push_back(key[key.size() - 2]);
     require_expands(context, 3, scores);
   }
+  if (context.has(4)) {
+    context.segments(4);
+    context.require_dim(Relation::Equal, 1, key.size() - 2, query[query.size() - 2]);
+  }
   dims.push_back(query[query.size() - 2]);
   dims.push_back(value.back());
   context.add_result(context.dtype(0), std::move(dims));

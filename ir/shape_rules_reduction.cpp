@@ -4,21 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/reduction.h"
 #include "ir/shape_rules.h"
 
 namespace anydim::ir {
 namespace {
-
-enum class Reduction { Sum, Mean, Max, Min, Product };
-
-Reduction reduction_of(Op op) {
-  if (op == Op::reduce_sum || op == Op::dyn_reduce_sum) return Reduction::Sum;
-  if (op == Op::reduce_mean || op == Op::dyn_reduce_mean) return Reduction::Mean;
-  if (op == Op::reduce_max || op == Op::dyn_reduce_max) return Reduction::Max;
-  if (op == Op::reduce_min || op == Op::dyn_reduce_min) return Reduction::Min;
-  internal_check(op == Op::reduce_prod || op == Op::dyn_reduce_prod, "the op is a reduction");
-  return Reduction::Product;
-}
 
 std::vector<std::size_t> all_axes(std::size_t rank) {
   std::vector<std::size_t> axes(rank);
@@ -77,6 +67,16 @@ Contents reduced_contents(const RuleContext& context, bool reduces) {
 }
 
 }  // namespace
+
+void segment_reduce_rule(RuleContext& context) {
+  const TensorType& type = context.tensor(0);
+  context.expect_rank_at_least(0, 1);
+  const bool orders = reduction_of(context.binding.op) != Reduction::Sum;
+  context.expect(orders || type.dtype != DType::Bool, 0, "a tensor of numbers");
+  std::vector<Dim> dims = type.dims;
+  dims.front() = context.segments(1);
+  context.add_result(type.dtype, std::move(dims));
+}
 
 void reduce_rule(RuleContext& context) {
   const TensorType& type = context.tensor(0);

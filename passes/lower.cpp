@@ -123,10 +123,7 @@ class Lowering {
       Program::Kernel kernel;
       kernel.region = module_.regions[i];
       kernel.table = context_.tables[i];
-      for (const IndexCheck& check : derive_loop_form(kernel.region).checks) {
-        kernel.checks.push_back(fmt::format("{} of '{}'", check.what, check.source));
-        kernel.check_extents.push_back(check.extent);
-      }
+      kernel.checks = derive_loop_form(kernel.region).checks;
       program_.kernels.push_back(std::move(kernel));
     }
   }

@@ -23,18 +23,26 @@ void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
 void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
                   const ir::KernelError& error) {
   const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
-  const auto check = static_cast<std::size_t>(error.check);
-  internal_check(check < kernel.checks.size() && check < kernel.check_extents.size(), "a kernel reports one of its checks");
+  const auto position = static_cast<std::size_t>(error.check);
+  internal_check(position < kernel.checks.size(), "a kernel reports one of its checks");
+  const ir::KernelCheck& check = kernel.checks[position];
   const std::vector<std::string>& symbols = kernel.region.body.symbols.names();
-  const std::int64_t extent = kernel.check_extents[check].evaluate([&](const ir::DimLeaf& leaf) {
+  const std::int64_t extent = check.extent.evaluate([&](const ir::DimLeaf& leaf) {
     const auto found = std::ranges::find(symbols, leaf.symbol);
     internal_check(found != symbols.end(), "a check's extent is over its region's symbols");
     return extents[static_cast<std::size_t>(found - symbols.begin())];
   });
-  const std::string& what = kernel.checks[check];
-  // Extent -1 marks a divisor of integers.
-  if (extent < 0) throw Error(ErrorKind::Inputs, fmt::format("{}: the divisor is 0", what));
-  throw Error(ErrorKind::Inputs, fmt::format("{}: expected from {} to {}, got {}", what, -extent, extent - 1, error.value));
+  const std::string what = fmt::format("{} of '{}'", check.what, check.source);
+  switch (check.kind) {
+    case ir::KernelCheck::Kind::Index:
+      throw Error(ErrorKind::Inputs, fmt::format("{}: expected from {} to {}, got {}", what, -extent, extent - 1, error.value));
+    case ir::KernelCheck::Kind::Divisor: throw Error(ErrorKind::Inputs, fmt::format("{}: the divisor is 0", what));
+    case ir::KernelCheck::Kind::Offsets:
+      throw Error(ErrorKind::Inputs,
+                  fmt::format("{}: they must start with 0, never fall, and end with {}; the first that does not fit is {}", what, extent,
+                              error.value));
+  }
+  internal_error("a check is of one of three kinds");
 }
 
 std::vector<std::int64_t> output_dims(const ir::Program::Output& output, std::span<const std::int64_t> slots) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ir/schedule.h"
@@ -134,6 +135,85 @@ fn @main(%q: Tensor[(1, s, 16), f32], %k: Tensor[(1, s, 16), f32], %v: Tensor[(1
     }
   };
   expect_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}), {.fill = fill, .most = 100});
+}
+
+// Cuts rows into stretches of these lengths in turn, some of them empty.
+void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
+  const std::vector<std::int64_t> lengths{3, 0, 70, 1, 17, 130};
+  const std::int64_t segments = offsets.elements() - 1;
+  std::int64_t at = 0;
+  for (std::int64_t s = 0; s <= segments; ++s) {
+    offsets.set_integer(s, s == segments ? rows : at);
+    at = std::min(rows, at + lengths[static_cast<std::size_t>(s) % lengths.size()]);
+  }
+}
+
+// Heads of one merged tensor of rows laid end to end, with a causal bias that is never stored.
+TEST(Attention, Segments) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(t, 192), f32], %offsets: Tensor[(n), i64]) -> Tensor[(t, 64), f32]
+  where t in [0, 4096], n in [1, 64] {
+  %xq, %xk, %xv = split(%x) {axis = 1}
+  %heads = shape(t, 2, 32)
+  %q3 = dyn.reshape(%xq, %heads)
+  %k3 = dyn.reshape(%xk, %heads)
+  %v3 = dyn.reshape(%xv, %heads)
+  %q = transpose(%q3) {perm = (1, 0, 2)}
+  %k = transpose(%k3) {perm = (1, 0, 2)}
+  %v = transpose(%v3) {perm = (1, 0, 2)}
+  %a = attention(%q, %k, %v, none, %offsets) {scale = 0.17677669}
+  %m = transpose(%a) {perm = (1, 0, 2)}
+  %flat = shape(t, 64)
+  %r = dyn.reshape(%m, %flat)
+  return %r
+})");
+  const auto fill = [](std::vector<ir::Tensor>& inputs) { fill_offsets(inputs[1], inputs[0].dims()[0]); };
+  expect_right(region, bucket_of({}),
+               {{{"t", 0}, {"n", 1}},
+                {{"t", 0}, {"n", 3}},
+                {{"t", 1}, {"n", 2}},
+                {{"t", 64}, {"n", 2}},
+                {{"t", 74}, {"n", 4}},
+                {{"t", 221}, {"n", 7}},
+                {{"t", 300}, {"n", 2}},
+                {{"t", 900}, {"n", 40}}},
+               {.fill = fill, .most = 100});
+}
+
+TEST(Attention, SegmentsWithBias) {
+  const TestRegion region = make_region(R"(
+fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2, t, 16), f32], %bias: Tensor[(2, t, t), f32], %offsets: Tensor[(n), i64]) -> Tensor[(2, t, 16), f32]
+  where t in [0, 512], n in [1, 64] {
+  %r = attention(%q, %k, %v, %bias, %offsets)
+  return %r
+})");
+  const auto fill = [](std::vector<ir::Tensor>& inputs) { fill_offsets(inputs[4], inputs[0].dims()[1]); };
+  expect_right(region, bucket_of({}), {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}}, {.fill = fill});
+}
+
+// What another sequence holds makes no difference, not even NaN.
+TEST(Attention, SegmentsKeepToThemselves) {
+  const TestRegion region = make_region(R"(
+fn @main(%q: Tensor[(1, t, 32), f32], %k: Tensor[(1, t, 32), f32], %v: Tensor[(1, t, 32), f32], %offsets: Tensor[(n), i64]) -> Tensor[(1, t, 32), f32]
+  where t in [0, 512], n in [1, 64] {
+  %r = attention(%q, %k, %v, none, %offsets)
+  return %r
+})");
+  const Symbols symbols{{"t", 91}, {"n", 6}};
+  for (const Target& target : targets()) {
+    const TestKernel kernel = compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
+    auto inputs = random_inputs(region, symbols, 1);
+    fill_offsets(inputs[3], 91);
+    const auto clean = run(region, target, kernel, symbols, inputs);
+    const std::int64_t first = inputs[3].integer_at(2), last = inputs[3].integer_at(3);
+    for (std::size_t operand = 0; operand < 3; ++operand)
+      for (std::int64_t i = first * 32; i < last * 32; ++i) inputs[operand].set_real(i, std::numeric_limits<double>::quiet_NaN());
+    const auto spoilt = run(region, target, kernel, symbols, inputs);
+    for (std::int64_t i = 0; i < clean[0].elements(); ++i) {
+      if (i >= first * 32 && i < last * 32) EXPECT_TRUE(std::isnan(spoilt[0].real_at(i)));
+      else EXPECT_EQ(spoilt[0].real_at(i), clean[0].real_at(i)) << "element " << i;
+    }
+  }
 }
 
 TEST(Attention, ElementTypes) {

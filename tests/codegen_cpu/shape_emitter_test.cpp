@@ -82,7 +82,7 @@ ir::ShapeProgram program_of(std::vector<Dim> expressions) {
 }
 
 TEST(Shapes, NativeCodeInterpreterAndDimsAgree) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     std::vector<Dim> expressions;
     try {
       expressions = *rc::gen::container<std::vector<Dim>>(4, arbitrary_dim(3));
@@ -109,7 +109,7 @@ TEST(Shapes, NativeCodeInterpreterAndDimsAgree) {
         RC_ASSERT(values[i] == evaluate());
       }
     }
-  });
+  }));
 }
 
 TEST(Shapes, NamesTheFirstFailure) {

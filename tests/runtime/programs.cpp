@@ -181,8 +181,7 @@ Program gather_program() {
   program.constants = {{ramp(10), "table", std::nullopt, -1, -1}};
   program.stages = {stage({"n"}, {0}, 1, {4 * n})};
   program.kernels = {kernel("gather", 3, {general()})};
-  program.kernels[0].checks = {"gather '/embeddings/Gather', index"};
-  program.kernels[0].check_extents = {Dim(10)};
+  program.kernels[0].checks = {{ir::KernelCheck::Kind::Index, "gather index", "/embeddings/Gather", Dim(10)}};
   program.instructions = {Program::RunStage{0}, Program::Launch{0, {0, 1, 2}, {0}, {0}, "gather '/embeddings/Gather'"}};
   return program;
 }

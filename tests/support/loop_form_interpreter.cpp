@@ -98,12 +98,19 @@ class Runner {
 
   void loop(std::span<const Iteration> space, const std::function<void()>& body) {
     if (space.empty()) return body();
-    std::int64_t extent = value(space[0].extent);
-    for (std::int64_t i = 0; i < extent; ++i) {
-      symbols_[space[0].symbol] = i;
-      loop(space.subspan(1), body);
+    loop_over(space[0].symbol, 0, value(space[0].extent), [&] { loop(space.subspan(1), body); });
+  }
+
+  void loop_over(const std::string& symbol, std::int64_t first, std::int64_t last, const std::function<void()>& body) {
+    for (std::int64_t i = first; i < last; ++i) {
+      symbols_[symbol] = i;
+      body();
     }
-    symbols_.erase(space[0].symbol);
+    symbols_.erase(symbol);
+  }
+
+  std::int64_t offset_of(const Segments& segments, std::int64_t segment) const {
+    return inputs_[static_cast<std::size_t>(segments.offsets)].integer_at(segment);
   }
 
   // Steps are evaluated when asked for, so that a guard keeps its operand's loads from happening.
@@ -203,7 +210,8 @@ class Runner {
   }
 
   // Scratch vectors of one row: by slot, then by inner point in loop order.
-  void run_stages(const std::vector<RowStage>& stages, std::span<const Iteration> inner, std::int32_t accumulators,
+  using Loop = std::function<void(const std::function<void()>&)>;
+  void run_stages(const std::vector<RowStage>& stages, const Loop& inner, std::int32_t accumulators,
                   std::vector<std::vector<Scalar>> scratch) {
     Results accumulated(static_cast<std::size_t>(accumulators));
     for (const RowStage& stage : stages) {
@@ -216,7 +224,7 @@ class Runner {
       for (const auto& reduction : stage.reductions)
         sums[static_cast<std::size_t>(reduction.slot)] = neutral(reduction.kind, reduction.dtype);
       std::size_t point = 0;
-      loop(inner, [&] {
+      inner([&] {
         Results at(scratch.size());
         for (std::size_t slot = 0; slot < scratch.size(); ++slot)
           if (point < scratch[slot].size()) at[slot] = scratch[slot][point];
@@ -252,8 +260,14 @@ class Runner {
   }
 
   void run(const RowForm& form) {
-    loop(form.outer,
-         [&] { run_stages(form.stages, form.inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size())); });
+    loop(form.outer, [&] {
+      const Loop inner = [&](const std::function<void()>& body) {
+        if (!form.segments) return loop(form.inner, body);
+        const std::int64_t segment = symbols_.at(form.outer.front().symbol);
+        loop_over(form.inner.front().symbol, offset_of(*form.segments, segment), offset_of(*form.segments, segment + 1), body);
+      };
+      run_stages(form.stages, inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size()));
+    });
   }
 
   Scalar element(const ScalarProgram& program) {
@@ -278,7 +292,7 @@ class Runner {
         if (!form.rows.empty()) scratch[0].push_back(steps(form.epilogue_step));
         store(form.stores, steps);
       });
-      run_stages(form.rows, {&form.n, 1}, form.accumulators, std::move(scratch));
+      run_stages(form.rows, [&](const std::function<void()>& body) { loop({&form.n, 1}, body); }, form.accumulators, std::move(scratch));
     });
   }
 
@@ -286,9 +300,17 @@ class Runner {
     std::vector<Iteration> rows = form.batch;
     rows.push_back(form.row);
     loop(rows, [&] {
+      std::int64_t first = 0, last = value(form.key.extent);
+      if (form.segments) {
+        const std::int64_t row = symbols_.at(form.row.symbol), count = value(form.segments->count);
+        std::int64_t segment = 0;
+        while (segment + 1 < count && offset_of(*form.segments, segment + 1) <= row) ++segment;
+        first = offset_of(*form.segments, segment);
+        last = offset_of(*form.segments, segment + 1);
+      }
       Results weights;
       double largest = -std::numeric_limits<double>::infinity(), total = 0;
-      loop({&form.key, 1}, [&] {
+      loop_over(form.key.symbol, first, last, [&] {
         Scalar dot;
         loop({&form.depth, 1}, [&] { dot.real += element(form.q).real * element(form.k).real; });
         Results product{dot};
@@ -300,7 +322,7 @@ class Runner {
       loop({&form.width, 1}, [&] {
         Scalar sum;
         std::size_t at = 0;
-        loop({&form.key, 1}, [&] { sum.real += weights[at++].real / total * element(form.v).real; });
+        loop_over(form.key.symbol, first, last, [&] { sum.real += weights[at++].real / total * element(form.v).real; });
         Results output{sum};
         Evaluation steps(*this, form.epilogue, output, none_);
         store(form.stores, steps);
