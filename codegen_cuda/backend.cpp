@@ -19,9 +19,13 @@ constexpr const char* pinned_nvrtc = "13.0";
 
 using Skeletons = std::vector<std::unique_ptr<Skeleton>>;
 
+bool accepts(const Skeleton& skeleton, const PlanInputs& inputs) {
+  return (skeleton.takes_segments() || !ir::has_segments(inputs.form)) && skeleton.accepts(inputs);
+}
+
 const Skeleton& skeleton_of(const Skeletons& skeletons, const PlanInputs& inputs, const ir::Schedule& schedule) {
   for (const auto& skeleton : skeletons) {
-    if (skeleton->name() == schedule.name && skeleton->accepts(inputs)) return *skeleton;
+    if (skeleton->name() == schedule.name && accepts(*skeleton, inputs)) return *skeleton;
   }
   throw Error(ErrorKind::Unsupported, fmt::format("the schedule `{}` does not compute a region of kind {} on {}", to_string(schedule),
                                                   ir::skeleton_name(inputs.form), inputs.target.architecture));
@@ -68,7 +72,7 @@ class CudaBackend : public ir::Backend {
     const PlanInputs inputs{options_.target, region, *form};
     std::vector<ir::Schedule> schedules;
     for (const auto& skeleton : skeletons_) {
-      if (!skeleton->accepts(inputs)) continue;
+      if (!accepts(*skeleton, inputs)) continue;
       for (ir::Schedule& schedule : skeleton->candidates(inputs, bucket)) schedules.push_back(std::move(schedule));
     }
     if (schedules.empty()) {

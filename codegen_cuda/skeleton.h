@@ -37,6 +37,8 @@ class Skeleton {
   virtual std::string_view name() const = 0;
   // Whether it computes this form on this device at all (skeleton, element types, access patterns, instructions).
   virtual bool accepts(const PlanInputs& inputs) const = 0;
+  // Whether it also computes forms over rows laid end to end (ir::Segments); accepts() is not asked about one otherwise.
+  virtual bool takes_segments() const { return false; }
   // The rest is only asked where accepts() holds.
 
   // Schedules worth considering for a bucket, all legal, the first a safe general choice; may be empty where none suits the bucket.

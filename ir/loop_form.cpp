@@ -132,6 +132,12 @@ std::string skeleton_name(const LoopForm& form) {
   return names[form.skeleton.index()];
 }
 
+bool has_segments(const LoopForm& form) {
+  if (const auto* rows = std::get_if<RowForm>(&form.skeleton)) return rows->segments.has_value();
+  if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) return attention->segments.has_value();
+  return false;
+}
+
 namespace {
 
 std::string listed(const std::vector<Dim>& dims) {

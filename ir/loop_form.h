@@ -194,6 +194,8 @@ std::vector<Dim> bucket_keys(const LoopForm& form);
 
 // The skeleton's name: "map", "rows", "matmul", "attention".
 std::string skeleton_name(const LoopForm& form);
+// Whether it works on rows laid end to end.
+bool has_segments(const LoopForm& form);
 // For looking and for tests: an indented listing.
 std::string to_string(const LoopForm& form);
 

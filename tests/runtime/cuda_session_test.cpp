@@ -149,7 +149,7 @@ TEST_F(CudaSessionTest, DeviceCheckNamesNodeValueAndRange) {
   for (int pass = 0; pass < 3; ++pass) {
     EXPECT_EQ(context.run({good})[0].real_at(0), 9);
     EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<int>(DType::I64, {3}, {1, 30522, 2})}); }),
-              "gather '/embeddings/Gather', index: expected from -10 to 9, got 30522");
+              "gather index of '/embeddings/Gather': expected from -10 to 9, got 30522");
     EXPECT_EQ(context.run({good})[0].real_at(2), 4);
   }
 }
