@@ -45,6 +45,7 @@ class Context {
   // Values of the slots after the last call (Program::Slot), for explaining it.
   const std::vector<std::int64_t>& slots() const { return slots_; }
   const Executable& executable() const { return *executable_; }
+  DeviceSession& session() { return *session_; }  // for devices' own measurements
 
  private:
   struct Pick {

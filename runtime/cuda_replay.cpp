@@ -139,7 +139,7 @@ CudaSession::PreparedCall& CudaSession::make_call(CallKey key, std::vector<std::
 void CudaSession::run_whole(PreparedCall& call) {
   if (recording_) {
     copy_in(call.inputs);
-    issue(call.steps, false);
+    issue(call.steps, false, stream_.handle);
     return;
   }
   if (call.used && call.graph == nullptr && !call.cannot_capture) capture(call);
@@ -148,10 +148,19 @@ void CudaSession::run_whole(PreparedCall& call) {
     const Result result = driver_.graph_launch(call.graph, stream_.handle);
     if (result != success) context_->fail(result, call_text());
   } else {
-    issue(call.steps, false);
+    issue(call.steps, false, stream_.handle);
   }
   call.used = true;
 }
+
+CudaSession::PreparedCall& CudaSession::last_call() const {
+  if (last_ == nullptr) throw Error(ErrorKind::Unsupported, "only a call that fetches no size from the GPU can be issued once more");
+  return *last_;
+}
+
+void CudaSession::enqueue_last(Stream stream) { issue(last_call().steps, true, stream); }
+
+const std::vector<Address>& CudaSession::last_addresses() const { return last_call().addresses; }
 
 // Where that fails and the context lives, launching one by one serves as before.
 void CudaSession::capture(PreparedCall& call) {
@@ -159,7 +168,7 @@ void CudaSession::capture(PreparedCall& call) {
   context_->check(driver_.capture_begin(stream_.handle, capture_thread_local), "capturing a graph");
   bool whole = true;
   try {
-    issue(call.steps, true);
+    issue(call.steps, true, stream_.handle);
   } catch (const Error&) {
     whole = false;
   }

@@ -117,6 +117,7 @@ void CudaSession::begin(const std::vector<ir::Tensor>& inputs) {
   budget_.reset();
   position_ = 0;
   inputs_copied_ = false;
+  last_ = nullptr;
   inputs_ = &inputs;
 }
 
@@ -161,6 +162,7 @@ std::vector<ir::Tensor> CudaSession::finish(std::span<const std::int64_t> slots)
   PreparedCall& call = prepared_for(slots);
   memory_ = call.memory;
   run_whole(call);
+  last_ = &call;
   return copy_out(slots, call.addresses);
 }
 
@@ -334,27 +336,27 @@ void CudaSession::flush(const std::vector<Address>& addresses) {
   }
   std::ranges::move(waiting_, std::back_inserter(issued_));
   waiting_.clear();
-  issue(steps, false);
+  issue(steps, false, stream_.handle);
 }
 
-void CudaSession::issue(std::vector<Step>& steps, bool capturing) {
+void CudaSession::issue(std::vector<Step>& steps, bool capturing, Stream stream) {
   const bool timed = recording_ && !capturing;
   if (timed) start_recording(steps.size());
   bool behind_kernel = false;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Step& step = steps[i];
     const auto describe = [&] { return step.kernel->describe(extents_of(step.position)); };
-    if (timed) context_->check(driver_.event_record(events_[2 * i], stream_.handle), "timing launches");
+    if (timed) context_->check(driver_.event_record(events_[2 * i], stream), "timing launches");
     for (PreparedLaunch& launch : step.launches) {
       in_flight_ = true;
       // Timed launches stand alone.
-      const Result result = launch.issue(driver_, stream_.handle, behind_kernel && !timed);
+      const Result result = launch.issue(driver_, stream, behind_kernel && !timed);
       if (result != success) context_->fail(result, fmt::format("launching {}", describe()));
       behind_kernel = true;
     }
-    if (timed) context_->check(driver_.event_record(events_[2 * i + 1], stream_.handle), "timing launches");
+    if (timed) context_->check(driver_.event_record(events_[2 * i + 1], stream), "timing launches");
     if (!capturing && !step.launches.empty() && !step.kernel->proven()) {
-      const Result result = driver_.stream_synchronize(stream_.handle);
+      const Result result = driver_.stream_synchronize(stream);
       if (result != success) context_->fail(result, fmt::format("running {}", describe()));
       step.kernel->set_proven();
       behind_kernel = false;

@@ -35,6 +35,13 @@ class CudaSession : public DeviceSession {
   const std::vector<LaunchTiming>& timings() const override { return timings_; }
   CallMemory memory() const override { return memory_; }
 
+  // Issues the launches of the last call once more on another stream, for measuring: no copies, the same inputs and sizes. Until the next call of this session,
+  // and only for programs that are prepared as a whole (Error{Unsupported} else).
+  void enqueue_last(Stream stream);
+  // Where the last call's buffers lie, by position among Program::buffers.
+  const std::vector<Address>& last_addresses() const;
+  const std::shared_ptr<DeviceContext>& context() const { return context_; }
+
  private:
   struct OwnStream {  // owns the stream; first member, so that memory freed in its order goes before it
     OwnStream(std::shared_ptr<DeviceContext> context);
@@ -89,7 +96,7 @@ class CudaSession : public DeviceSession {
   void copy_in(const std::vector<InputPlace>& inputs);
   void copy_plan(std::size_t bytes);
   void flush(const std::vector<Address>& addresses);
-  void issue(std::vector<Step>& steps, bool capturing);
+  void issue(std::vector<Step>& steps, bool capturing, Stream stream);
   void start_recording(std::size_t steps);
   void finish_recording(const std::vector<Step>& steps);
   std::vector<ir::Tensor> copy_out(std::span<const std::int64_t> slots, const std::vector<Address>& addresses);
@@ -146,7 +153,10 @@ class CudaSession : public DeviceSession {
   std::vector<LaunchTiming> timings_;
   std::vector<Event> events_;  // two a step
 
+  PreparedCall& last_call() const;
+
   std::map<CallKey, std::unique_ptr<PreparedCall>> calls_;
+  PreparedCall* last_ = nullptr;  // of calls_
   std::uint64_t clock_ = 0;
 };
 

@@ -1,0 +1,57 @@
+// Operators on the GPU against cuBLASLt: device time alone, from replayed graphs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/compile.h"
+#include "api/options.h"
+#include "ir/type.h"
+
+namespace anydim {
+
+struct GpuSample {
+  double median = 0, least = 0, most = 0;  // seconds of one call
+};
+
+// x[m, k] * w[k, n] + bias[n]. A program of `copies` products over weights, inputs and outputs of their own (as a model's layers have) is captured with as
+// many launches; engines take turns, one replay each.
+struct GpuMatmul {
+  std::int64_t m = 0, n = 0, k = 0;
+  ir::DType dtype = ir::DType::BF16;
+  int copies = 12;
+};
+struct GpuMatmulTimes {
+  std::string schedule;  // ours
+  GpuSample ours;
+  GpuSample heuristic, best;      // the library's first choice, and the fastest of `algorithms`; 0 where not asked for
+  int algorithms = 0;             // that the library offered and that ran
+  double largest_difference = 0;  // of any element of ours and the library's, over 1 + its magnitude
+};
+struct GpuBenchOptions {
+  bool library = true;       // compare with cuBLASLt
+  std::string library_path;  // empty: where the loader finds it
+  int algorithms = 100;      // most to choose from, on odd repetitions; even ones are timed
+  int repetitions = 31;
+};
+// All shapes have one n and k; one program serves them. Throws Error{Resource} without GPU, NVRTC or (where asked for) cuBLASLt.
+std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::vector<GpuMatmul>& shapes, const CompileOptions& options,
+                                        const GpuBenchOptions& bench);
+
+// softmax(q k^T / sqrt(head)) v over [batch, heads, length, head].
+struct GpuAttention {
+  std::int64_t batch = 0, heads = 0, length = 0, head = 0;
+  ir::DType dtype = ir::DType::BF16;
+};
+struct GpuAttentionTimes {
+  std::string schedule;
+  GpuSample ours;
+};
+std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const std::vector<GpuAttention>& shapes,
+                                              const CompileOptions& options, int repetitions);
+
+// A module's call on inputs, all of it but the copies from and to the host.
+GpuSample time_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repetitions);
+
+}  // namespace anydim

@@ -1,0 +1,34 @@
+// Time of work on the GPU alone: captured once, replayed, between two events.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "runtime/cuda_context.h"
+
+namespace anydim::runtime::cuda {
+
+// One graph of some calls; what it captured must stay where it is.
+class GraphTimer {
+ public:
+  // `enqueue` issues one call after the other, `calls` in all, on the stream that it is given. Throws what it throws, and Error{Internal} where nothing can be
+  // captured.
+  GraphTimer(std::shared_ptr<DeviceContext> context, const std::function<void(Stream)>& enqueue, int calls);
+  ~GraphTimer();
+  GraphTimer(const GraphTimer&) = delete;
+  GraphTimer& operator=(const GraphTimer&) = delete;
+
+  // Seconds of one call: a replay's time divided by its calls. Waits for the GPU.
+  double measure();
+
+ private:
+  void release();
+
+  std::shared_ptr<DeviceContext> context_;
+  Stream stream_ = nullptr;
+  Event begin_ = nullptr, end_ = nullptr;
+  GraphExecutable graph_ = nullptr;
+  int calls_ = 1;
+};
+
+}  // namespace anydim::runtime::cuda
