@@ -55,6 +55,10 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
   CodeScope& scope = kernel.begin_entry(options);
   const Dim points = batch_points(form), row_blocks = ir::ceil_div(form.row.extent, block_rows),
             width_blocks = ir::ceil_div(form.width.extent, columns * lanes);
+  // Loop variables are 32 bits wide where that suffices for all of them.
+  const bool wide = !kernel.fits_int(form.row.extent) || !kernel.fits_int(form.key.extent) || !kernel.fits_int(form.depth.extent) ||
+                    !kernel.fits_int(form.width.extent);
+  const std::string index = index_type(wide);
   const auto line = [&](const char* name, const Dim& dim) {
     scope.line(fmt::format("const long long {} = {};", name, write_index(kernel, scope, dim)));
   };
@@ -66,26 +70,28 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
   scope.line("const long long width_blocks = (width + Kernel::tile_width - 1) / Kernel::tile_width;");
   scope.line(fmt::format("if (blockIdx.x >= {} * row_blocks * width_blocks) return;", write_index(kernel, scope, points)));
   scope.line("// Blocks of one batch point follow each other: rows, then columns.");
-  scope.line("const long long first_row = blockIdx.x % row_blocks * Kernel::block_rows;");
+  scope.line(fmt::format("const {} first_row = blockIdx.x % row_blocks * Kernel::block_rows;", index));
   const KeyRange range = key_range(form, inputs.form.symbols);
   if (!range.begins.empty() || !range.ends.empty())
-    scope.line("const long long last_row = (first_row + Kernel::block_rows < rows ? first_row + Kernel::block_rows : rows) - 1;");
+    scope.line(
+        fmt::format("const {} last_row = (first_row + Kernel::block_rows < rows ? first_row + Kernel::block_rows : rows) - 1;", index));
   scope.line("const long long first_column = blockIdx.x / row_blocks % width_blocks * Kernel::tile_width;");
-  scope.line("const long long point = blockIdx.x / row_blocks / width_blocks;");
-  define_batch_point(kernel, scope, form, {"point", true});
-  define_key_range(kernel, scope, form, range, {"first_row", "last_row"}, true);
+  const bool wide_point = !kernel.fits_int(points);
+  scope.line(fmt::format("const {} point = blockIdx.x / row_blocks / width_blocks;", index_type(wide_point)));
+  define_batch_point(kernel, scope, form, {"point", wide_point});
+  define_key_range(kernel, scope, form, range, {"first_row", "last_row"}, wide);
   const auto element = [&](const char* name, const ElementParameter& row, const ElementParameter& column,
                            const ir::ScalarProgram& program) {
-    write_element_function(kernel, scope, {.name = name, .type = real, .parameters = {row, column}, .wide = true}, program);
+    write_element_function(kernel, scope, {.name = name, .type = real, .parameters = {row, column}, .wide = wide}, program);
   };
   const ElementParameter row{form.row.symbol, "row"}, key{form.key.symbol, "key_row"}, depth{form.depth.symbol, "element"},
       column{form.width.symbol, "column"};
   element("query", row, depth, form.q);
   element("key", key, depth, form.k);
   element("value", key, column, form.v);
-  write_element_function(kernel, scope, {.name = "score", .type = real, .parameters = {row, key}, .product = "product", .wide = true},
+  write_element_function(kernel, scope, {.name = "score", .type = real, .parameters = {row, key}, .product = "product", .wide = wide},
                          form.score);
-  write_store_function(kernel, scope, "write_element", real, form, true);
+  write_store_function(kernel, scope, "write_element", real, form, wide);
   scope.line(
       "Kernel::run(first_row, rows, keys, first_key, end_key, depth, first_column, width, query, key, value, score, write_element);");
   kernel.end_entry();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
+
 namespace anydim::codegen_cuda::testing {
 
 namespace {
@@ -78,6 +80,20 @@ std::string merged_attention(const AttentionCase& attention) {
       "  %beside = transpose(%a) {{perm = (0, 2, 1, 3)}}\n  %joined = shape(b, s, {})\n  %r = dyn.reshape(%beside, %joined)\n", columns);
   if (attention.result == "f32") return text + "  return %r\n}";
   return text + fmt::format("  %narrow = cast(%r) {{to = {}}}\n  return %narrow\n}}", attention.result);
+}
+
+KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region, const std::string& part, const std::string& schedule,
+                            bool checked) {
+  const ir::Schedule parsed = ir::parse_schedule(schedule);
+  const CudaTarget target = small_target(part);
+  const PlanInputs inputs{target, region->region, region->form};
+  for (const auto& skeleton : all_skeletons()) {
+    if (skeleton->name() != parsed.name) continue;
+    if (!skeleton->accepts(inputs)) throw std::runtime_error(parsed.name + " does not accept the region");
+    if (const auto why = skeleton->misfit(inputs, parsed)) throw std::runtime_error(*why);
+    return build_case(region, target, *skeleton, bucket_of({}), parsed, checked);
+  }
+  throw std::runtime_error("no skeleton is named " + parsed.name);
 }
 
 }  // namespace anydim::codegen_cuda::testing

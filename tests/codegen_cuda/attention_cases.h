@@ -1,7 +1,10 @@
 // Attention regions as text, in the forms that exporters and the compiler's own passes give them.
 #pragma once
 
+#include <memory>
 #include <string>
+
+#include "tests/codegen_cuda/kernel_case.h"
 
 namespace anydim::codegen_cuda::testing {
 
@@ -25,5 +28,9 @@ struct AttentionCase {
 // fn @main(%qkv: Tensor[(b, s, 3 * heads * depth), dtype], [mask]) -> Tensor[(b, s, heads * depth), result]: queries, keys and values lie beside each other in
 // one buffer, heads beside each other within each.
 std::string merged_attention(const AttentionCase& attention);
+
+// The region's kernel under a schedule, for a part of which two multiprocessors are there ("a100", "h200"). Symbols are b and s.
+KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region, const std::string& part, const std::string& schedule,
+                            bool checked = false);
 
 }  // namespace anydim::codegen_cuda::testing

@@ -171,12 +171,12 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
     }
     const ptx::Report report = machine.launch(module, launch.entry, shape, parameters.bytes());
     result.instructions += report.instructions;
+    machine.read(error_address, std::as_writable_bytes(std::span(&result.error, 1)));
     if (!report.ok()) {
       result.findings += report.text();
       return result;
     }
   }
-  machine.read(error_address, std::as_writable_bytes(std::span(&result.error, 1)));
   for (std::size_t i = body.body.parameters.size(); i < types.size(); ++i) {
     ir::Tensor output(types[i].dtype, concrete(types[i].dims, symbols));
     if (!output.bytes().empty()) machine.read(buffers[i], output.mutable_bytes());

@@ -1,0 +1,215 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tests/codegen_cuda/attention_cases.h"
+
+namespace anydim::codegen_cuda::testing {
+namespace {
+
+// Weights and results are rounded to bf16: 2^-9 each.
+constexpr double narrow_tolerance = 1.2e-2;
+
+using Fill = std::function<void(std::vector<ir::Tensor>&)>;
+using Region = std::shared_ptr<const TestRegion>;
+
+std::vector<Symbols> lengths(const std::vector<std::int64_t>& values, std::int64_t batch = 2) {
+  std::vector<Symbols> result;
+  for (const std::int64_t value : values) result.push_back({{"b", batch}, {"s", value}});
+  return result;
+}
+
+CaseOptions machine_of(const std::string& part) {
+  CaseOptions options;
+  options.machine.architecture = small_target(part).architecture;
+  return options;
+}
+
+// The PTX without the first instruction that begins so.
+std::string without_first(const std::string& text, const std::string& opcode) {
+  const std::size_t begin = text.find(opcode), end = text.find(';', begin);
+  if (begin == std::string::npos) throw std::runtime_error("no " + opcode);
+  return text.substr(0, begin) + text.substr(end + 1);
+}
+
+std::string with_all(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+void expect_schedule(const Region& region, const std::string& part, const std::string& schedule, const std::vector<Symbols>& shapes,
+                     const Fill& fill = {}, double tolerance = narrow_tolerance, bool checked = false) {
+  const KernelCase kernel = attention_kernel(region, part, schedule, checked);
+  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+  for (const Symbols& symbols : shapes) {
+    SCOPED_TRACE(part + " " + schedule + " b=" + std::to_string(symbols.at("b")) + " s=" + std::to_string(symbols.at("s")));
+    auto inputs = real_inputs(*region, symbols);
+    if (fill) fill(inputs);
+    const CaseRun got = run_case(kernel, module, symbols, inputs, machine_of(part));
+    EXPECT_EQ(got.findings, "");
+    EXPECT_EQ(compare(got.outputs, reference(*region, inputs), tolerance), "");
+  }
+}
+
+// Text b has fewer tokens than the one before; a hole in each.
+void fill_mask(std::vector<ir::Tensor>& inputs) {
+  const std::int64_t batch = inputs[1].dims()[0], length = inputs[1].dims()[1];
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t j = 0; j < length; ++j)
+      inputs[1].set_integer(b * length + j, j < length - 5 * b && (j % 7 != 3 || length < 4) ? 1 : 0);
+}
+
+TEST(CudaAttention, SchedulesOfMma) {
+  const Region region = make_region(merged_attention({.heads = 3, .depth = 32, .mask = AttentionMask::Padding}));
+  for (const char* schedule :
+       {"attention_mma warps=4 points=1 tiles=1 keys=64 stages=2", "attention_mma warps=1 points=4 tiles=1 keys=32 stages=1",
+        "attention_mma warps=2 points=2 tiles=1 keys=16 stages=1", "attention_mma warps=2 points=1 tiles=2 keys=32 stages=3"})
+    expect_schedule(region, "a100", schedule, lengths({1, 17, 33, 70}), fill_mask);
+  expect_schedule(region, "a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2", lengths({0, 16, 31, 32, 64, 65}), fill_mask);
+}
+
+TEST(CudaAttention, HeadDimsOfMma) {
+  for (const int depth : {16, 48, 64, 80, 96, 128}) {
+    SCOPED_TRACE(depth);
+    const Region region = make_region(merged_attention({.heads = 1, .depth = depth}));
+    expect_schedule(region, "a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2", lengths({37}, 1));
+  }
+}
+
+TEST(CudaAttention, MasksOfMma) {
+  for (const AttentionMask mask : {AttentionMask::Causal, AttentionMask::CausalLowest, AttentionMask::Window, AttentionMask::Bias}) {
+    SCOPED_TRACE(static_cast<int>(mask));
+    const Region region = make_region(merged_attention({.heads = 2, .depth = 16, .mask = mask}));
+    expect_schedule(region, "a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=2", lengths({1, 50}, 1));
+  }
+}
+
+TEST(CudaAttention, ElementTypesOfMma) {
+  for (const auto& [dtype, result] : std::vector<std::pair<std::string, std::string>>{{"f16", "f16"}, {"bf16", "f32"}, {"f16", "bf16"}}) {
+    SCOPED_TRACE(dtype + " " + result);
+    const Region region = make_region(merged_attention({.heads = 2, .depth = 48, .dtype = dtype, .result = result}));
+    expect_schedule(region, "a100", "attention_mma warps=1 points=1 tiles=1 keys=32 stages=2", lengths({20}, 1));
+  }
+}
+
+TEST(CudaAttention, Wgmma) {
+  const Region region = make_region(merged_attention({.heads = 2, .depth = 64, .mask = AttentionMask::Padding}));
+  expect_schedule(region, "h200", "attention_wgmma groups=2 keys=64 stages=2", lengths({1, 65, 130}, 2), fill_mask);
+  expect_schedule(region, "h200", "attention_wgmma groups=1 keys=32 stages=1", lengths({0, 31, 100}, 1), fill_mask);
+  expect_schedule(region, "h200", "attention_wgmma groups=3 keys=48 stages=3", lengths({200}, 1), fill_mask);
+  for (const int depth : {32, 128}) {
+    SCOPED_TRACE(depth);
+    const Region other = make_region(merged_attention({.heads = 2, .depth = depth, .mask = AttentionMask::Causal}));
+    expect_schedule(other, "h200", "attention_wgmma groups=1 keys=32 stages=2", lengths({90}, 1));
+  }
+}
+
+TEST(CudaAttention, CheckedTwinOfWgmma) {
+  const Region region = make_region(merged_attention({.heads = 1, .depth = 64}));
+  expect_schedule(region, "h200", "attention_wgmma groups=1 keys=32 stages=2", lengths({70}, 1), {}, narrow_tolerance, true);
+  // A wait that cannot end says where it stands: the queries' bytes never come.
+  KernelCase kernel = attention_kernel(region, "h200", "attention_wgmma groups=1 keys=32 stages=2", true);
+  kernel.ptx = without_first(kernel.ptx, "cp.async.bulk.tensor");
+  kernel.ptx = with_all(kernel.ptx, "262144", "20");  // tries
+  const Symbols symbols{{"b", 1}, {"s", 10}};
+  CaseOptions options = machine_of("h200");
+  options.machine.wait_timeouts = 100;
+  const CaseRun stuck = run_case(kernel, ptx::parse_ptx(kernel.ptx), symbols, real_inputs(*region, symbols), options);
+  EXPECT_NE(stuck.findings.find("trap"), std::string::npos) << stuck.findings;
+  EXPECT_EQ(stuck.error.check, -2);
+  EXPECT_EQ(stuck.error.value >> 20 & 0xff, 0);  // the barrier of the queries
+}
+
+TEST(CudaAttention, PlainArithmetic) {
+  const Region merged =
+      make_region(merged_attention({.heads = 2, .depth = 20, .dtype = "f32", .result = "f32", .mask = AttentionMask::Padding}));
+  expect_schedule(merged, "a100", "attention_simt columns=1", lengths({0, 1, 33, 50}), fill_mask, 2e-5);
+  const Region causal =
+      make_region(merged_attention({.heads = 1, .depth = 70, .dtype = "f32", .result = "f32", .mask = AttentionMask::Window}));
+  expect_schedule(causal, "h200", "attention_simt columns=2", lengths({45}, 1), {}, 2e-5);
+  const Region doubles = make_region(R"(
+fn @main(%q: Tensor[(b, s, d), f64], %k: Tensor[(b, 9, d), f64], %v: Tensor[(b, 9, 5), f64]) -> Tensor[(b, s, 5), f64]
+  where b in [0, 8], s in [0, 64], d in [0, 64] {
+  %y = attention(%q, %k, %v) {scale = 0.3}
+  return %y
+})");
+  expect_schedule(doubles, "a100", "attention_simt columns=1", {{{"b", 2}, {"s", 3}, {"d", 40}}, {{"b", 1}, {"s", 17}, {"d", 0}}}, {},
+                  1e-12);
+}
+
+TEST(CudaAttention, InfiniteScores) {
+  for (const char* dtype : {"bf16", "f32"}) {
+    SCOPED_TRACE(dtype);
+    const Region region =
+        make_region(merged_attention({.heads = 1, .depth = 16, .dtype = dtype, .result = "f32", .mask = AttentionMask::Bias}));
+    const auto fill = [](std::vector<ir::Tensor>& inputs) {
+      const std::int64_t length = inputs[1].dims()[2];
+      const double infinity = std::numeric_limits<double>::infinity();
+      for (std::int64_t i = 0; i < length; ++i) {
+        for (std::int64_t j = 0; j < length; ++j) {
+          if (j < i || i == 3) inputs[1].set_real(i * length + j, -infinity);
+          if (i == 5 && j == 9) inputs[1].set_real(i * length + j, infinity);
+          if (i == 6 && j == 8) inputs[1].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
+        }
+      }
+    };
+    const bool narrow = std::string(dtype) == "bf16";
+    expect_schedule(region, "a100", narrow ? "attention_mma warps=1 points=1 tiles=1 keys=16 stages=2" : "attention_simt columns=1",
+                    lengths({4, 40}, 1), fill, narrow ? narrow_tolerance : 2e-5);
+  }
+}
+
+std::vector<std::byte> bytes_of(const ir::Tensor& tensor, std::int64_t part, std::int64_t parts) {
+  const auto bytes = tensor.bytes();
+  const std::size_t size = bytes.size() / static_cast<std::size_t>(parts);
+  const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(part) * size);
+  return {first, first + static_cast<std::ptrdiff_t>(size)};
+}
+
+// What lies beside a sequence, other sequences or memory that was never written, leaves its result as it is to the last bit.
+TEST(CudaAttention, NeighboursDoNotMatter) {
+  const Region region = make_region(merged_attention({.heads = 2, .depth = 64}));
+  for (const auto& [part, schedule] :
+       std::vector<std::pair<std::string, std::string>>{{"a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2"},
+                                                        {"a100", "attention_mma warps=1 points=4 tiles=1 keys=16 stages=1"},
+                                                        {"h200", "attention_wgmma groups=1 keys=32 stages=2"},
+                                                        {"h200", "attention_simt columns=2"}}) {
+    SCOPED_TRACE(schedule);
+    const KernelCase kernel = attention_kernel(region, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+    const Symbols symbols{{"b", 3}, {"s", 21}};
+    CaseOptions options = machine_of(part);
+    auto inputs = real_inputs(*region, symbols);
+    const CaseRun before = run_case(kernel, module, symbols, inputs, options);
+    EXPECT_EQ(before.findings, "");
+    const std::int64_t text = inputs[0].elements() / 3;
+    for (std::int64_t i = text; i < 2 * text; ++i) inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
+    options.capacity = {{"b", 5}, {"s", 40}};  // slack holds NaN patterns
+    const CaseRun after = run_case(kernel, module, symbols, inputs, options);
+    EXPECT_EQ(after.findings, "");
+    for (const std::int64_t part_of : {0, 2}) EXPECT_EQ(bytes_of(before.outputs[0], part_of, 3), bytes_of(after.outputs[0], part_of, 3));
+    EXPECT_TRUE(std::isnan(after.outputs[0].real_at(text / 3)));
+  }
+}
+
+TEST(CudaAttention, AcceptsAndOrdersSchedules) {
+  const Region narrow = make_region(merged_attention({.heads = 2, .depth = 64}));
+  const Region wide = make_region(merged_attention({.heads = 2, .depth = 64, .dtype = "f32", .result = "f32"}));
+  const Region odd = make_region(merged_attention({.heads = 3, .depth = 20}));
+  // The skeleton that comes first among those that accept the region.
+  const auto first = [](const Region& region, const char* part) {
+    const CudaTarget target = small_target(part);
+    for (const auto& skeleton : all_skeletons())
+      if (skeleton->accepts({target, region->region, region->form})) return std::string(skeleton->name());
+    return std::string();
+  };
+  EXPECT_EQ(first(narrow, "a100"), "attention_mma");
+  EXPECT_EQ(first(narrow, "h200"), "attention_wgmma");
+  EXPECT_EQ(first(wide, "h200"), "attention_simt");
+  EXPECT_EQ(first(odd, "h200"), "attention_simt");
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda::testing
