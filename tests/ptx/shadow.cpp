@@ -5,6 +5,8 @@
 namespace anydim::ptx {
 namespace {
 
+constexpr std::size_t maximum_transitions = 1 << 17;
+
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x9e37'79b9'7f4a'7c15U + (hash >> 29); }
 
 bool is_own(const Author& author, const Agent& agent) {
@@ -33,15 +35,24 @@ std::uint32_t AccessHistory::writer(const Author& author) {
 std::uint32_t AccessHistory::add_reader(std::uint32_t set, const Agent& agent) {
   const Key key{agent.author, agent.seen->generic.get(), agent.seen->fenced.get(), set};
   if (const auto found = transitions_.find(key); found != transitions_.end()) return found->second;
+  if (transitions_.size() > maximum_transitions) {  // only a memory of answers
+    transitions_.clear();
+    kept_.clear();
+  }
   kept_.push_back(agent.seen->generic);
   kept_.push_back(agent.seen->fenced);
   std::vector<Author> readers;
-  bool only_fence_missing = false;
-  for (const Author& reader : sets_[set])
+  bool only_fence_missing = false, is_there = false;
+  for (const Author& reader : sets_[set]) {
+    is_there = is_there || reader == agent.author;
     if (!is_ordered(reader, false, agent, only_fence_missing)) readers.push_back(reader);
-  readers.push_back(agent.author);
-  const auto result = static_cast<std::uint32_t>(sets_.size());
-  sets_.push_back(std::move(readers));
+  }
+  std::uint32_t result = set;
+  if (!is_there || readers.size() + 1 < sets_[set].size()) {
+    readers.push_back(agent.author);
+    result = static_cast<std::uint32_t>(sets_.size());
+    sets_.push_back(std::move(readers));
+  }
   transitions_.emplace(key, result);
   return result;
 }
