@@ -110,15 +110,10 @@ Report Execution::run() {
       }
       retire();
       dispatch();
-      if (effects != last_effects_) {
-        last_effects_ = effects;
-        last_effect_instruction_ = instructions;
-      }
-      const bool only_spins = instructions - last_effect_instruction_ >
-                              (agenda.empty() ? options.idle_limit : std::min<std::uint64_t>(options.idle_limit, 2000));
-      if (has_run && !only_spins) continue;
+      if (has_run && !only_spins()) continue;
       unstick();
       last_effect_instruction_ = instructions;
+      last_effect_polls_ = polls;
     }
   } catch (const StopLaunch&) {  // its finding is noted
   }

@@ -202,6 +202,7 @@ class Execution {
   void notify() { ++events, ++effects; }
   std::uint64_t events = 0;
   std::uint64_t effects = 0;  // stores and anything else visible; while it stands still warps only spin
+  std::uint64_t polls = 0;    // reads that may be waiting for others: strong loads, tests of a barrier
   std::uint64_t instructions = 0;
 
   // A new actor with so many lanes; belongs to the block's slot and serves again in the slot's next block. Its clock goes on.
@@ -243,6 +244,7 @@ class Execution {
   void fill_presets(Warp& warp, const Function& function);
   std::uint64_t special(const Warp& warp, Special which, int lane) const;
   void retire();
+  bool only_spins();
   bool run_warp(Warp& warp);
   bool pick_fragment(Warp& warp);
   void run_fragment(Warp& warp, int budget);
@@ -265,8 +267,9 @@ class Execution {
   std::uint64_t shared_bytes_ = 0;
   std::uint64_t dynamic_start_ = 0;
   std::vector<DeviceAddress> variables_;
-  std::uint64_t last_effects_ = 0, last_effect_instruction_ = 0, timeout_effects_ = 0;
-  int timeouts_ = 0;
+  std::uint64_t last_effects_ = 0, last_effect_instruction_ = 0, last_effect_polls_ = 0, timeout_effects_ = 0;
+  int timeouts_ = 0, releases_ = 0;
+  std::string stuck_;  // where warps waited when the first lanes were let go from a meeting; empty unless nothing has happened since
 };
 
 }  // namespace anydim::ptx

@@ -68,6 +68,7 @@ Outcome execute_load(Warp& warp, const Instruction& instruction, LaneMask mask) 
     put_elements(warp, operand, data, lane);
     if (strong) order_after_read(warp, data, lane, operand.order);
   });
+  if (strong) ++warp.execution.polls;
   return Outcome::Next;
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int turn_instructions = 256;  // of a warp before another one gets its turn
 constexpr std::size_t maximum_waits_told = 40;
+constexpr int maximum_releases = 1000;  // of lanes from meetings while nothing else happens
 
 }  // namespace
 
@@ -54,6 +55,8 @@ void Execution::run_fragment(Warp& warp, int budget) {
       ++fragment.pc;
       continue;
     }
+    if (instruction.aligned && mask != warp.live && !stuck_.empty() && effects == timeout_effects_)
+      warp.stop(FindingKind::Deadlock, -1, "no warp can go on\n" + stuck_);
     if (instruction.aligned && mask != warp.live)
       warp.stop(
           FindingKind::Divergence, std::countr_zero(mask),
@@ -117,19 +120,36 @@ void Execution::check_in_flight(Warp& warp, std::int32_t pc) {
   }
 }
 
+// Whether warps only ask again and again for something that has not happened: for a while, if asynchronous work is left to do, or
+// for so long that nothing will happen any more.
+bool Execution::only_spins() {
+  if (effects != last_effects_) {
+    last_effects_ = effects;
+    last_effect_instruction_ = instructions;
+    last_effect_polls_ = polls;
+    return false;
+  }
+  const std::uint64_t ran = instructions - last_effect_instruction_, asked = polls - last_effect_polls_;
+  return agenda.empty() ? ran > options.idle_limit && asked > 1000 : ran > 2000 && asked > 20;
+}
+
 void Execution::unstick() {
   if (agenda.advance()) {
     notify();
     return;
   }
-  if (effects != timeout_effects_) timeouts_ = 0;
-  timeout_effects_ = effects;
+  if (effects != timeout_effects_) {
+    timeout_effects_ = effects;
+    timeouts_ = releases_ = 0;
+    stuck_.clear();
+  }
   if (timeouts_ < options.wait_timeouts) {
     ++timeouts_;
-    if (release_meeting()) return;
     if (time_out_waits()) return;
   }
-  stop(FindingKind::Deadlock, Agent{}, "no warp can go on\n" + where_warps_wait());
+  if (stuck_.empty()) stuck_ = where_warps_wait();
+  if (releases_++ < maximum_releases && release_meeting()) return;
+  stop(FindingKind::Deadlock, Agent{}, "no warp can go on\n" + stuck_);
 }
 
 // Lanes that wait for others at a meeting place go on alone: the others may be waiting for them.

@@ -5,9 +5,13 @@
 namespace anydim::ptx {
 namespace {
 
-constexpr std::size_t maximum_transitions = 1 << 17;
+constexpr std::size_t answers = 1 << 14;
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x9e37'79b9'7f4a'7c15U + (hash >> 29); }
+std::size_t answer_place(std::uint32_t set, const Author& author) {
+  const std::uint64_t key = (std::uint64_t{set} << 32 | author.component) ^ std::uint64_t{author.clock} << 16 ^
+                            static_cast<std::uint64_t>(author.instruction) << 40;
+  return static_cast<std::size_t>((key * 0x9e37'79b9'7f4a'7c15U) >> 50);
+}
 
 bool is_own(const Author& author, const Agent& agent) {
   if (author.component == agent.issuer && author.clock >= agent.issuer_from && author.clock <= agent.issuer_to) return true;
@@ -18,43 +22,39 @@ bool is_own(const Author& author, const Agent& agent) {
 
 }  // namespace
 
-std::size_t AccessHistory::Hash::operator()(const Key& key) const {
-  std::uint64_t hash = mix(key.author.component, key.author.clock);
-  hash = mix(hash, static_cast<std::uint64_t>(key.author.instruction));
-  hash = mix(hash, key.set);
-  hash = mix(hash, reinterpret_cast<std::uintptr_t>(key.generic));
-  return hash ^ (hash >> 32);
-}
+AccessHistory::AccessHistory() : authors_(2), sets_(1), answers_(answers) {}
 
 std::uint32_t AccessHistory::writer(const Author& author) {
-  const auto [entry, is_new] = writers_.try_emplace(Key{author, nullptr, nullptr, 0}, static_cast<std::uint32_t>(authors_.size()));
-  if (is_new) authors_.push_back(author);
-  return entry->second;
+  if (last_author_.size() <= author.component) last_author_.resize(author.component + 1);
+  std::uint32_t& last = last_author_[author.component];
+  if (last == nobody || !(authors_[last] == author)) {
+    last = static_cast<std::uint32_t>(authors_.size());
+    authors_.push_back(author);
+  }
+  return last;
 }
 
 std::uint32_t AccessHistory::add_reader(std::uint32_t set, const Agent& agent) {
-  const Key key{agent.author, agent.seen->generic.get(), agent.seen->fenced.get(), set};
-  if (const auto found = transitions_.find(key); found != transitions_.end()) return found->second;
-  if (transitions_.size() > maximum_transitions) {  // only a memory of answers
-    transitions_.clear();
-    kept_.clear();
-  }
-  kept_.push_back(agent.seen->generic);
-  kept_.push_back(agent.seen->fenced);
-  std::vector<Author> readers;
+  Answer& answer = answers_[answer_place(set, agent.author)];
+  if (answer.result != 0 && answer.set == set && answer.author == agent.author && answer.generic == agent.seen->generic &&
+      answer.fenced == agent.seen->fenced)
+    return answer.result;
+  answer = {agent.author, agent.seen->generic, agent.seen->fenced, set, set};
+  const std::size_t first = readers_.size();
   bool only_fence_missing = false, is_there = false;
-  for (const Author& reader : sets_[set]) {
-    is_there = is_there || reader == agent.author;
-    if (!is_ordered(reader, false, agent, only_fence_missing)) readers.push_back(reader);
+  for (std::size_t i = 0; i < sets_[set].count; ++i) {
+    const Author reader = readers_[sets_[set].first + i];
+    if (reader == agent.author) is_there = true;
+    else if (!is_ordered(reader, false, agent, only_fence_missing)) readers_.push_back(reader);
   }
-  std::uint32_t result = set;
-  if (!is_there || readers.size() + 1 < sets_[set].size()) {
-    readers.push_back(agent.author);
-    result = static_cast<std::uint32_t>(sets_.size());
-    sets_.push_back(std::move(readers));
+  readers_.push_back(agent.author);
+  if (is_there && readers_.size() - first == sets_[set].count) {
+    readers_.resize(first);
+    return set;
   }
-  transitions_.emplace(key, result);
-  return result;
+  answer.result = static_cast<std::uint32_t>(sets_.size());
+  sets_.push_back({first, readers_.size() - first});
+  return answer.result;
 }
 
 bool is_ordered(const Author& author, bool author_writes, const Agent& agent, bool& only_fence_missing) {

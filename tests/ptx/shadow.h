@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "tests/ptx/agenda.h"
@@ -66,28 +66,28 @@ struct Conflict {
 class AccessHistory {
  public:
   static constexpr std::uint32_t nobody = 0, host = 1;
-  AccessHistory() : authors_(2), sets_(1) {}
+  AccessHistory();
   std::uint32_t writer(const Author& author);
   // The set with the agent's read added and reads that the agent has seen removed. 0 is the empty set.
   std::uint32_t add_reader(std::uint32_t set, const Agent& agent);
   const Author& author(std::uint32_t writer) const { return authors_[writer]; }
-  const std::vector<Author>& readers(std::uint32_t set) const { return sets_[set]; }
+  std::span<const Author> readers(std::uint32_t set) const { return {readers_.data() + sets_[set].first, sets_[set].count}; }
 
  private:
-  struct Key {
+  // A set that was asked for lately; what it was made from stays alive, so that its address stays its own.
+  struct Answer {
     Author author;
-    const void* generic = nullptr;
-    const void* fenced = nullptr;
-    std::uint32_t set = 0;
-    friend bool operator==(const Key&, const Key&) = default;
+    SharedClocks generic, fenced;
+    std::uint32_t set = 0, result = 0;
   };
-  struct Hash {
-    std::size_t operator()(const Key& key) const;
+  struct Set {
+    std::size_t first = 0, count = 0;  // in readers_
   };
   std::vector<Author> authors_;
-  std::vector<std::vector<Author>> sets_;
-  std::vector<SharedClocks> kept_;  // sets of clocks named by keys stay alive, so that their addresses stay theirs
-  std::unordered_map<Key, std::uint32_t, Hash> writers_, transitions_;
+  std::vector<std::uint32_t> last_author_;  // by component
+  std::vector<Author> readers_;
+  std::vector<Set> sets_;
+  std::vector<Answer> answers_;
 };
 
 // Whether what `author` did precedes what the agent does now. Work of the async proxy sees ordinary writes only through a proxy fence.
