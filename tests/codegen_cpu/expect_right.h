@@ -11,7 +11,7 @@
 
 namespace anydim::codegen_cpu::testing {
 
-using Symbols = std::map<std::string, std::int64_t>;
+using Symbols = tests::SymbolValues;
 
 // Every candidate of every level over `bucket`, at each of `shapes`.
 inline void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5) {
@@ -30,12 +30,6 @@ inline void expect_right(const TestRegion& region, const ir::Bucket& bucket, con
       }
     }
   }
-}
-
-inline std::vector<Symbols> sizes(const std::string& name, const std::vector<std::int64_t>& values) {
-  std::vector<Symbols> result;
-  for (const std::int64_t value : values) result.push_back({{name, value}});
-  return result;
 }
 
 }  // namespace anydim::codegen_cpu::testing

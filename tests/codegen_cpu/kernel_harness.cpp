@@ -4,18 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/plans.h"
-#include "ir/evaluate.h"
 #include "ir/host_functions.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
-#include "ir/region.h"
 #include "runtime/code_memory.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -69,30 +63,7 @@ class MappedCode {
   ir::KernelEntry entry_ = nullptr;
 };
 
-std::int64_t evaluate_dim(const ir::Dim& dim, const std::map<std::string, std::int64_t>& symbols) {
-  return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
-}
-
-std::vector<std::int64_t> concrete(const std::vector<ir::Dim>& dims, const std::map<std::string, std::int64_t>& symbols) {
-  std::vector<std::int64_t> result;
-  for (const ir::Dim& dim : dims) result.push_back(evaluate_dim(dim, symbols));
-  return result;
-}
-
 }  // namespace
-
-TestRegion make_region(const std::string& text, std::vector<std::uint32_t> weights) {
-  TestRegion result;
-  result.module = ir::parse(text);
-  ir::infer_types(result.module);
-  result.region.name = "test";
-  result.region.body = result.module.functions.front();
-  result.region.weights = std::move(weights);
-  result.form = ir::derive_loop_form(result.region);
-  result.region.keys = ir::bucket_keys(result.form);
-  ir::seal(result.region);
-  return result;
-}
 
 std::vector<Target> targets() {
   std::vector<Target> result;
@@ -114,26 +85,6 @@ std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& tar
   if (skeleton == "rows") return rows_candidates(inputs, bucket);
   if (skeleton == "matmul") return matmul_candidates(inputs, bucket);
   return attention_candidates(inputs, bucket);
-}
-
-ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) { return {.intervals = std::move(intervals)}; }
-
-std::vector<ir::Tensor> random_inputs(const TestRegion& region, const std::map<std::string, std::int64_t>& symbols, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<ir::Tensor> inputs;
-  const ir::Function& body = region.region.body;
-  for (const ir::ValueId parameter : body.body.parameters) {
-    const ir::TensorType& type = body.tensor_type(parameter);
-    ir::Tensor tensor(type.dtype, concrete(type.dims, symbols));
-    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-      if (ir::is_float(type.dtype)) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
-      else
-        tensor.set_integer(i, std::uniform_int_distribution<std::int64_t>(type.dtype == ir::DType::Bool ? 0 : -9,
-                                                                          type.dtype == ir::DType::Bool ? 1 : 9)(random));
-    }
-    inputs.push_back(std::move(tensor));
-  }
-  return inputs;
 }
 
 std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel,
@@ -158,7 +109,7 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
   std::vector<ir::Tensor> outputs;
   for (const ir::ValueId value : body.body.results) {
     const ir::TensorType& type = body.tensor_type(value);
-    outputs.emplace_back(type.dtype, concrete(type.dims, symbols));
+    outputs.emplace_back(type.dtype, values_at(type.dims, symbols));
     std::memset(add(outputs.back().bytes().size()), 0xff, outputs.back().bytes().size());
   }
   std::vector<std::int64_t> extents;
@@ -166,11 +117,11 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
   ir::KernelError error;
   const ir::HostFunctions host = ir::host_functions();
   const ir::KernelCall call{.buffers = pointers.data(), .extents = extents.data(), .error = &error, .host = &host};
-  const std::int64_t tasks = evaluate_dim(kernel.kernel.tasks, symbols);
+  const std::int64_t tasks = value_at(kernel.kernel.tasks, symbols);
   const MappedCode code(kernel.kernel);
   for (std::int64_t part = parts; part-- > 0;) {
     const std::int64_t begin = tasks * part / parts, end = tasks * (part + 1) / parts;
-    GuardedBuffer scratch(static_cast<std::size_t>(evaluate_dim(kernel.kernel.scratch_bytes, symbols)), true);
+    GuardedBuffer scratch(static_cast<std::size_t>(value_at(kernel.kernel.scratch_bytes, symbols)), true);
     runtime::call_generated(code.entry(), &call, begin, end, static_cast<void*>(scratch.data()));
     if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
   }
@@ -185,23 +136,6 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
     std::memcpy(bytes.data(), pointers[inputs.size() + i], bytes.size());
   }
   return outputs;
-}
-
-std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs) {
-  return ir::evaluate(region.module, region.module.functions.front(), inputs);
-}
-
-double difference(const ir::Tensor& a, const ir::Tensor& b) {
-  if (a.dims() != b.dims() || a.dtype() != b.dtype()) return std::numeric_limits<double>::infinity();
-  double worst = 0;
-  for (std::int64_t i = 0; i < a.elements(); ++i) {
-    const double x = a.real_at(i), y = b.real_at(i);
-    if (std::isnan(x) && std::isnan(y)) continue;
-    if (x == y) continue;
-    const double off = std::abs(x - y) / (1 + std::abs(y));
-    worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(worst, off);
-  }
-  return worst;
 }
 
 }  // namespace anydim::codegen_cpu::testing

@@ -2,11 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
-#include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -15,17 +11,19 @@
 #include "ir/loop_form.h"
 #include "ir/module.h"
 #include "ir/tensor.h"
+#include "tests/support/region_fixture.h"
 
 namespace anydim::codegen_cpu::testing {
 
-// A module with one function, read from text, and that function as a region.
-struct TestRegion {
-  ir::Module module;
-  ir::Region region;
-  ir::LoopForm form;
-};
-// `weights`: parameter positions.
-TestRegion make_region(const std::string& text, std::vector<std::uint32_t> weights = {});
+using tests::bucket_of;
+using tests::difference;
+using tests::make_region;
+using tests::random_inputs;
+using tests::reference;
+using tests::sizes;
+using tests::TestRegion;
+using tests::value_at;
+using tests::values_at;
 
 // Levels that this processor offers.
 std::vector<Target> targets();
@@ -38,22 +36,11 @@ struct TestKernel {
 TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule);
 std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket);
 
-// A bucket with one interval a key.
-ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals);
-
-// Uniform in [-1, 1) (floats) or [-9, 9] (integers), from a seeded generator; dims at the given symbol values.
-std::vector<ir::Tensor> random_inputs(const TestRegion& region, const std::map<std::string, std::int64_t>& symbols, std::uint32_t seed);
-
 // Runs the kernel as a runtime would, weights packed, tasks split in `parts` calls that run in reverse order. Each buffer ends at a page that may not be touched;
 // bytes before it are checked to be unchanged. Outputs start out as NaN patterns. Throws std::runtime_error naming a damaged buffer, and for a failed check unless
 // `failure` takes it.
 std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel,
                             const std::map<std::string, std::int64_t>& symbols, const std::vector<ir::Tensor>& inputs, int parts = 2,
                             ir::KernelError* failure = nullptr);
-
-std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs);
-
-// Largest |a - b| / (1 + |b|); infinite where only one is NaN, or dims differ.
-double difference(const ir::Tensor& a, const ir::Tensor& b);
 
 }  // namespace anydim::codegen_cpu::testing

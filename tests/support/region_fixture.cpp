@@ -1,0 +1,80 @@
+#include "tests/support/region_fixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "ir/evaluate.h"
+#include "ir/infer.h"
+#include "ir/parse.h"
+#include "ir/region.h"
+
+namespace anydim::tests {
+
+TestRegion make_region(const std::string& text, std::vector<std::uint32_t> weights) {
+  TestRegion result;
+  result.module = ir::parse(text);
+  ir::infer_types(result.module);
+  result.region.name = "test";
+  result.region.body = result.module.functions.front();
+  result.region.weights = std::move(weights);
+  result.form = ir::derive_loop_form(result.region);
+  result.region.keys = ir::bucket_keys(result.form);
+  ir::seal(result.region);
+  return result;
+}
+
+ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) { return {.intervals = std::move(intervals)}; }
+
+std::int64_t value_at(const ir::Dim& dim, const SymbolValues& symbols) {
+  return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
+}
+
+std::vector<std::int64_t> values_at(const std::vector<ir::Dim>& dims, const SymbolValues& symbols) {
+  std::vector<std::int64_t> result;
+  for (const ir::Dim& dim : dims) result.push_back(value_at(dim, symbols));
+  return result;
+}
+
+std::vector<SymbolValues> sizes(const std::string& name, const std::vector<std::int64_t>& values) {
+  std::vector<SymbolValues> result;
+  for (const std::int64_t value : values) result.push_back({{name, value}});
+  return result;
+}
+
+std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<ir::Tensor> inputs;
+  const ir::Function& body = region.region.body;
+  for (const ir::ValueId parameter : body.body.parameters) {
+    const ir::TensorType& type = body.tensor_type(parameter);
+    ir::Tensor tensor(type.dtype, values_at(type.dims, symbols));
+    const bool truth = type.dtype == ir::DType::Bool;
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+      if (ir::is_float(type.dtype)) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
+      else tensor.set_integer(i, std::uniform_int_distribution<std::int64_t>(truth ? 0 : -9, truth ? 1 : 9)(random));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs) {
+  return ir::evaluate(region.module, region.module.functions.front(), inputs);
+}
+
+double difference(const ir::Tensor& a, const ir::Tensor& b) {
+  if (a.dims() != b.dims() || a.dtype() != b.dtype()) return std::numeric_limits<double>::infinity();
+  double worst = 0;
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    const double x = a.real_at(i), y = b.real_at(i);
+    if (std::isnan(x) && std::isnan(y)) continue;
+    if (x == y) continue;
+    const double off = std::abs(x - y) / (1 + std::abs(y));
+    worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(worst, off);
+  }
+  return worst;
+}
+
+}  // namespace anydim::tests
