@@ -31,9 +31,7 @@ class MapSkeleton : public Skeleton {
     const auto schedule = [](std::int64_t vector, std::int64_t threads) {
       return ir::Schedule{.name = "map", .fields = {{"vector", vector}, {"threads", threads}, {"blocks", 2048 / threads}}};
     };
-    const ElementSizes sizes = element_sizes(inputs);
-    // 16 bytes of the narrowest numbers, but no more than 32 of the widest: results of wide types keep their registers few.
-    const std::int64_t widest = std::max<std::int64_t>(1, std::min(16 / sizes.narrowest, 32 / sizes.widest));
+    const std::int64_t widest = vector_elements(inputs);
     std::vector<ir::Schedule> schedules{schedule(widest, 256)};
     if (widest > 1) schedules.push_back(schedule(1, 256));
     if (widest > 2) schedules.push_back(schedule(widest / 2, 128));

@@ -90,9 +90,7 @@ class RowsSkeleton : public Skeleton {
     KernelWriter sizes(inputs, bucket, "");
     const std::int64_t longest = sizes.interval_of(ir::simplify(inner_points(form), sizes.symbols())).high;
     const std::int64_t most_rows = sizes.interval_of(ir::simplify(outer_points(form), sizes.symbols())).high;
-    const ElementSizes elements = element_sizes(inputs);
-    const std::int64_t vector =
-        row_vector_width(sizes.symbols(), form, std::max<std::int64_t>(1, std::min(16 / elements.narrowest, 32 / elements.widest)));
+    const std::int64_t vector = row_vector_width(sizes.symbols(), form, vector_elements(inputs));
     const auto slots = static_cast<std::int64_t>(std::max<std::size_t>(1, with_kept_loads(form).scratch.size()));
 
     std::vector<ir::Schedule> schedules;

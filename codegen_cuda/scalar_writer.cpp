@@ -280,8 +280,13 @@ std::string ScalarWriter::shared_division(CodeScope& home, std::int32_t position
 }
 
 std::string ScalarWriter::stored_value(CodeScope& scope, const ir::Store& store) {
-  const std::string stored = value(scope, store.step);
-  return narrowed(kernel_, kernel_.output_type(at(store.output)).dtype, stored);
+  const DType dtype = kernel_.output_type(at(store.output)).dtype;
+  const ScalarStep& step = steps_.at(at(store.step));
+  // A conversion to the result's own narrow type happens once.
+  const bool same = step.kind == ScalarStep::Kind::Apply && step.op == ir::Op::cast && step.dtype == dtype &&
+                    (dtype == DType::F16 || dtype == DType::BF16);
+  if (same && steps_.at(at(step.operands[0])).dtype == DType::F32) return narrowed(kernel_, dtype, value(scope, step.operands[0]));
+  return narrowed(kernel_, dtype, value(scope, store.step));
 }
 
 void ScalarWriter::store(CodeScope& scope, const ir::Store& store) {

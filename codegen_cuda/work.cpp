@@ -1,6 +1,7 @@
 #include "codegen_cuda/work.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace anydim::codegen_cuda {
@@ -83,16 +84,18 @@ double point_clocks(const ir::ScalarProgram& program) {
   return clocks;
 }
 
-ElementSizes element_sizes(const PlanInputs& inputs) {
-  ElementSizes sizes;
+std::int64_t vector_elements(const PlanInputs& inputs) {
+  std::int64_t widest = 1, narrowest = 8, together = 0;
   const auto add = [&](ir::ValueId value) {
     const auto bytes = static_cast<std::int64_t>(ir::size_of(inputs.region.body.tensor_type(value).dtype));
-    sizes.widest = std::max(sizes.widest, bytes);
-    sizes.narrowest = std::min(sizes.narrowest, bytes);
+    widest = std::max(widest, bytes);
+    narrowest = std::min(narrowest, bytes);
+    together += bytes;
   };
   for (const ir::ValueId value : inputs.region.body.body.parameters) add(value);
   for (const ir::ValueId value : inputs.region.body.body.results) add(value);
-  return sizes;
+  const std::int64_t most = std::min({16 / narrowest, 32 / widest, 256 / together});
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
 double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident, double bytes, double clocks) {

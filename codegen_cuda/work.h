@@ -16,11 +16,9 @@ double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
 double traffic_bytes(const PlanInputs& inputs, double points);
 // Clocks of one thread for one point of a program, at the rate of its multiprocessor's four schedulers with 32 lanes each.
 double point_clocks(const ir::ScalarProgram& program);
-// Bytes of the widest element that the program's loads and stores touch, and of the narrowest.
-struct ElementSizes {
-  std::int64_t widest = 1, narrowest = 8;
-};
-ElementSizes element_sizes(const PlanInputs& inputs);
+// Neighbouring elements that suit a thread: 16 bytes of the narrowest buffer, but no more than 32 of the widest and 256 of all buffers together, so
+// that they fit the registers. A power of two.
+std::int64_t vector_elements(const PlanInputs& inputs);
 
 // Seconds of one launch of `blocks` blocks of `threads` threads, `resident` of them on a multiprocessor at once, that moves `bytes` and computes for
 // `clocks` thread-clocks in all (as point_clocks counts): waves, bandwidth (of the L2 cache where what is moved fits it), launch.

@@ -1,178 +1,28 @@
 // Every elementwise op on every element type and level, over special values, against the reference evaluator.
+#include "tests/support/elementwise_cases.h"
+
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-#include <set>
-
 #include "codegen_cpu/emitters.h"
-#include "ir/ops.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-using Names = std::vector<std::string>;
-
-const Names real_unary{"abs",   "neg",   "sign",  "floor", "ceil",    "round", "sqrt", "reciprocal", "exp",
-                       "log",   "sin",   "cos",   "tan",   "asin",    "acos",  "atan", "sinh",       "cosh",
-                       "asinh", "acosh", "atanh", "tanh",  "sigmoid", "erf",   "relu", "gelu",       "gelu_tanh"};
-const Names real_tests{"is_nan", "is_inf"};
-const Names real_binary{"add", "sub", "mul", "div", "mod", "pow", "min", "max"};
-const Names comparisons{"equal", "less", "less_equal", "greater", "greater_equal"};
-const Names integer_unary{"abs", "neg", "sign", "relu", "bit_not"};
-const Names integer_binary{"add", "sub", "mul", "div", "mod", "pow", "min", "max", "bit_and", "bit_or", "bit_xor"};
-const Names bool_unary{"not"};
-const Names bool_binary{"and", "or", "xor"};
-
-// One kernel with an output an op: op(%x) or op(%x, %y).
-std::string text_of(const Names& unary, const Names& binary, const std::string& dtype, const std::string& result) {
-  std::string types, body, results;
-  int count = 0;
-  const auto add = [&](const std::string& op, const std::string& arguments) {
-    const std::string name = "%r" + std::to_string(count++);
-    body += "  " + name + " = " + op + "(" + arguments + ")\n";
-    types += (types.empty() ? "" : ", ") + ("Tensor[(n), " + result + "]");
-    results += (results.empty() ? "" : ", ") + name;
-  };
-  for (const std::string& op : unary) add(op, "%x");
-  for (const std::string& op : binary) add(op, "%x, %y");
-  return "fn @main(%x: Tensor[(n), " + dtype + "], %y: Tensor[(n), " + dtype + "]) -> (" + types + ")\n  where n in [0, 5000] {\n" + body +
-         "  return " + results + "\n}";
-}
-
-// Every pair of special values.
-std::vector<ir::Tensor> special_pairs(ir::DType dtype, bool for_division) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  std::vector<double> reals{0.0,  -0.0,   1.0,  -1.0,   0.5,  -0.5,  1.5,   2.5,       -2.5,     3.0,       0.3,         -0.7,
-                            7.25, -19.75, 88.5, -103.0, 1e-3, -1e-3, 100.0, 12345.678, infinity, -infinity, std::nan("")};
-  if (dtype != ir::DType::F16)
-    reals.insert(reals.end(),
-                 {1e-39, -1e-39, 1e-45, 1.17549435e-38, 3e38, -3e38, 8388609.0, 1e10, -1e20, 65519.9999, -65520.0, 1.00048828126});
-  std::vector<std::int64_t> integers{0, 1, 2, 3, 5, 7, 12, 63, 100, 127};
-  if (ir::is_signed(dtype)) {
-    integers.insert(integers.end(), {-1, -2, -3, -7, -100, -128});
-    if (dtype != ir::DType::I8) integers.insert(integers.end(), {-30000, 32767, -32768});
-    if (ir::size_of(dtype) >= 4) integers.insert(integers.end(), {INT32_MAX, INT32_MIN});
-    if (ir::size_of(dtype) == 8) integers.insert(integers.end(), {INT64_MAX, INT64_MIN, 1LL << 40});
-  } else if (dtype != ir::DType::Bool) {
-    integers.push_back(255);
-    if (ir::size_of(dtype) >= 2) integers.push_back(65535);
-    if (ir::size_of(dtype) == 8) integers.push_back(-1);
-  }
-  if (dtype == ir::DType::Bool) integers = {0, 1};
-  const std::size_t count = ir::is_float(dtype) ? reals.size() : integers.size();
-  const auto length = static_cast<std::int64_t>(count * count);
-  ir::Tensor x(dtype, {length}), y(dtype, {length});
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t k = 0; k < count; ++k) {
-      const auto at = static_cast<std::int64_t>(i * count + k);
-      if (ir::is_float(dtype)) {
-        x.set_real(at, reals[i]);
-        y.set_real(at, reals[k]);
-      } else {
-        x.set_integer(at, integers[i]);
-        y.set_integer(at, for_division && integers[k] == 0 ? 3 : integers[k]);
-      }
-    }
-  }
-  return {std::move(x), std::move(y)};
-}
-
-void expect_same(const std::string& text, const Names& names, ir::DType dtype, double tolerance) {
-  const TestRegion region = make_region(text);
-  const std::vector<ir::Tensor> inputs = special_pairs(dtype, true);
-  const Symbols symbols{{"n", inputs[0].elements()}};
-  const auto expected = reference(region, inputs);
-  for (const Target& target : targets()) {
-    const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
-    const auto got = run(region, target, kernel, symbols, inputs);
-    ASSERT_EQ(got.size(), names.size());
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      for (std::int64_t k = 0; k < got[i].elements(); ++k) {
-        const double a = got[i].real_at(k), b = expected[i].real_at(k);
-        if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-        ASSERT_LE(std::abs(a - b), tolerance * std::max(1.0, std::abs(b)))
-            << names[i] << " " << ir::name_of(dtype) << " " << name_of(target.level) << " of " << inputs[0].real_at(k) << ", "
-            << inputs[1].real_at(k) << ": " << a << " for " << b;
-      }
+TEST(Elementwise, EveryOpOnEveryType) {
+  for (const tests::ElementwiseCase& tested : tests::elementwise_cases()) {
+    const TestRegion region = make_region(tested.text);
+    const std::vector<ir::Tensor> inputs = tests::special_pairs(tested.dtype);
+    const Symbols symbols{{"n", inputs[0].elements()}};
+    const auto expected = reference(region, inputs);
+    for (const Target& target : targets()) {
+      const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
+      EXPECT_EQ(tests::compare(tested, inputs, run(region, target, kernel, symbols, inputs), expected), "") << name_of(target.level);
     }
   }
 }
 
-Names joined(const Names& a, const Names& b) {
-  Names both = a;
-  both.insert(both.end(), b.begin(), b.end());
-  return both;
-}
-
-TEST(Elementwise, Reals) {
-  for (const ir::DType dtype : {ir::DType::F32, ir::DType::F64, ir::DType::F16, ir::DType::BF16}) {
-    const std::string name(ir::name_of(dtype));
-    const double tolerance = dtype == ir::DType::F64 ? 1e-14 : dtype == ir::DType::F32 ? 1e-6 : dtype == ir::DType::F16 ? 2e-3 : 1e-2;
-    expect_same(text_of(real_unary, real_binary, name, name), joined(real_unary, real_binary), dtype, tolerance);
-    expect_same(text_of(real_tests, comparisons, name, "bool"), joined(real_tests, comparisons), dtype, 0);
-  }
-}
-
-TEST(Elementwise, Integers) {
-  for (const ir::DType dtype :
-       {ir::DType::I64, ir::DType::I32, ir::DType::I16, ir::DType::I8, ir::DType::U64, ir::DType::U32, ir::DType::U16, ir::DType::U8}) {
-    const std::string name(ir::name_of(dtype));
-    expect_same(text_of(integer_unary, integer_binary, name, name), joined(integer_unary, integer_binary), dtype, 0);
-    expect_same(text_of({}, comparisons, name, "bool"), comparisons, dtype, 0);
-  }
-}
-
-TEST(Elementwise, Bools) {
-  expect_same(text_of(bool_unary, joined(bool_binary, {"equal"}), "bool", "bool"), joined(bool_unary, joined(bool_binary, {"equal"})),
-              ir::DType::Bool, 0);
-}
-
-TEST(Elementwise, CastsAndWhere) {
-  const Names dtypes{"f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"};
-  for (const std::string& from : dtypes) {
-    std::string types, body, results;
-    Names names;
-    for (const std::string& to : dtypes) {
-      const std::string name = "%to_" + to;
-      body += "  " + name + " = cast(%x) {to = " + to + "}\n";
-      types += "Tensor[(n), " + to + "], ";
-      results += name + ", ";
-      names.push_back("cast to " + to);
-    }
-    body += "  %none = cast(%y) {to = bool}\n  %chosen = where(%none, %x, %y)\n";
-    names.emplace_back("where");
-    expect_same("fn @main(%x: Tensor[(n), " + from + "], %y: Tensor[(n), " + from + "]) -> (" + types + "Tensor[(n), " + from +
-                    "])\n  where n in [0, 5000] {\n" + body + "  return " + results + "%chosen\n}",
-                names, *ir::dtype_named(from), 0);
-  }
-}
-
-TEST(Elementwise, AttributesOfModAndIsInf) {
-  for (const std::string& attributes : {"negative = 0, positive = 1", "negative = 1, positive = 0", "negative = 0, positive = 0"}) {
-    expect_same("fn @main(%x: Tensor[(n), f32], %y: Tensor[(n), f32]) -> Tensor[(n), bool]\n  where n in [0, 5000] {\n  %r = is_inf(%x) {" +
-                    attributes + "}\n  return %r\n}",
-                {"is_inf"}, ir::DType::F32, 0);
-  }
-  for (const ir::DType dtype : {ir::DType::F32, ir::DType::I32, ir::DType::U8}) {
-    const std::string type = "Tensor[(n), " + std::string(ir::name_of(dtype)) + "]";
-    expect_same("fn @main(%x: " + type + ", %y: " + type + ") -> " + type +
-                    "\n  where n in [0, 5000] {\n  %r = mod(%x, %y) {truncate = 1}\n  return %r\n}",
-                {"mod"}, dtype, 1e-6);
-  }
-}
-
-TEST(Elementwise, EveryOpOfTheTableIsCovered) {
-  std::set<std::string> covered{"cast", "where"};
-  for (const Names* names :
-       {&real_unary, &real_tests, &real_binary, &comparisons, &integer_unary, &integer_binary, &bool_unary, &bool_binary}) {
-    covered.insert(names->begin(), names->end());
-  }
-  for (const ir::OpInfo& op : ir::all_ops()) {
-    if (op.has(ir::traits::elementwise)) EXPECT_TRUE(covered.contains(std::string(op.text))) << op.text;
-  }
-}
+TEST(Elementwise, EveryOpOfTheTableIsCovered) { EXPECT_EQ(tests::ops_without_case(), std::vector<std::string>{}); }
 
 }  // namespace
 }  // namespace anydim::codegen_cpu::testing

@@ -9,29 +9,17 @@
 #include <stdexcept>
 
 #include "codegen_cuda/nvrtc.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/loop_form.h"
-#include "ir/parse.h"
-#include "ir/region.h"
 #include "tests/ptx/units/tensor_map.h"
 
 namespace anydim::codegen_cuda::testing {
 
 namespace {
 
-std::int64_t evaluate_dim(const ir::Dim& dim, const Symbols& symbols) {
-  return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
-}
-
-std::vector<std::int64_t> concrete(const std::vector<ir::Dim>& dims, const Symbols& symbols) {
-  std::vector<std::int64_t> result;
-  for (const ir::Dim& dim : dims) result.push_back(evaluate_dim(dim, symbols));
-  return result;
-}
+using tests::value_at;
+using tests::values_at;
 
 std::uint64_t bytes_of(const ir::TensorType& type, const Symbols& symbols) {
-  return static_cast<std::uint64_t>(ir::element_count(concrete(type.dims, symbols))) * ir::size_of(type.dtype);
+  return static_cast<std::uint64_t>(ir::element_count(values_at(type.dims, symbols))) * ir::size_of(type.dtype);
 }
 
 std::vector<ir::TensorType> buffer_types(const ir::Function& body) {
@@ -60,8 +48,8 @@ ptx::TensorMapBytes encode(const ir::TensorMap& map, ptx::DeviceAddress address,
   ptx::TensorMapLayout layout;
   layout.dtype = map.dtype;
   layout.address = address;
-  for (const ir::Dim& dim : map.dims) layout.dims.push_back(static_cast<std::uint64_t>(evaluate_dim(dim, symbols)));
-  for (const ir::Dim& stride : map.strides) layout.strides.push_back(static_cast<std::uint64_t>(evaluate_dim(stride, symbols)));
+  for (const ir::Dim& dim : map.dims) layout.dims.push_back(static_cast<std::uint64_t>(value_at(dim, symbols)));
+  for (const ir::Dim& stride : map.strides) layout.strides.push_back(static_cast<std::uint64_t>(value_at(stride, symbols)));
   for (const std::int32_t elements : map.box) layout.box.push_back(static_cast<std::uint32_t>(elements));
   layout.swizzle_bytes = map.swizzle_bytes;
   return ptx::encode_tensor_map(layout);
@@ -73,7 +61,7 @@ std::vector<ir::Tensor> drawn_inputs(const TestRegion& region, const Symbols& sy
   std::vector<ir::Tensor> inputs;
   for (const ir::ValueId parameter : region.region.body.body.parameters) {
     const ir::TensorType& type = region.region.body.tensor_type(parameter);
-    ir::Tensor tensor(type.dtype, concrete(type.dims, symbols));
+    ir::Tensor tensor(type.dtype, values_at(type.dims, symbols));
     for (std::int64_t i = 0; i < tensor.elements(); ++i) draw(tensor, i, random);
     inputs.push_back(std::move(tensor));
   }
@@ -90,16 +78,7 @@ void draw_integer(ir::Tensor& tensor, std::int64_t i, std::mt19937& random) {
 }  // namespace
 
 std::shared_ptr<const TestRegion> make_region(const std::string& text, std::vector<std::uint32_t> weights) {
-  auto result = std::make_shared<TestRegion>();
-  result->module = ir::parse(text);
-  ir::infer_types(result->module);
-  result->region.name = "test";
-  result->region.body = result->module.functions.front();
-  result->region.weights = std::move(weights);
-  result->form = ir::derive_loop_form(result->region);
-  result->region.keys = ir::bucket_keys(result->form);
-  ir::seal(result->region);
-  return result;
+  return std::make_shared<TestRegion>(tests::make_region(text, std::move(weights)));
 }
 
 CudaTarget small_target(const std::string& part) {
@@ -107,12 +86,6 @@ CudaTarget small_target(const std::string& part) {
   if (!target) throw std::logic_error("no part is called " + part);
   target->multiprocessors = 2;
   return *target;
-}
-
-ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) {
-  ir::Bucket bucket;
-  bucket.intervals = std::move(intervals);
-  return bucket;
 }
 
 KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton,
@@ -148,14 +121,14 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
   CaseRun result;
   const ptx::DeviceAddress error_address = machine.allocate(sizeof(ir::KernelError));
   machine.write(error_address, std::as_bytes(std::span(&result.error, 1)));
-  const auto workspace_bytes = static_cast<std::uint64_t>(evaluate_dim(kernel.workspace_bytes, capacity));
+  const auto workspace_bytes = static_cast<std::uint64_t>(value_at(kernel.workspace_bytes, capacity));
   const ptx::DeviceAddress workspace = machine.allocate(std::max(least, workspace_bytes));
 
   for (const ir::DeviceLaunch& launch : kernel.launches) {
     ptx::LaunchShape shape;
     bool nothing = false;
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      shape.grid[axis] = static_cast<std::uint32_t>(evaluate_dim(launch.grid[axis], capacity));
+      shape.grid[axis] = static_cast<std::uint32_t>(value_at(launch.grid[axis], capacity));
       shape.block[axis] = static_cast<std::uint32_t>(launch.block[axis]);
       shape.cluster[axis] = static_cast<std::uint32_t>(launch.cluster[axis]);
       nothing |= shape.grid[axis] == 0;
@@ -178,7 +151,7 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
     }
   }
   for (std::size_t i = body.body.parameters.size(); i < types.size(); ++i) {
-    ir::Tensor output(types[i].dtype, concrete(types[i].dims, symbols));
+    ir::Tensor output(types[i].dtype, values_at(types[i].dims, symbols));
     if (!output.bytes().empty()) machine.read(buffers[i], output.mutable_bytes());
     result.outputs.push_back(std::move(output));
   }
@@ -194,10 +167,6 @@ std::vector<ir::Tensor> real_inputs(const TestRegion& region, const Symbols& sym
     if (ir::is_float(tensor.dtype())) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
     else draw_integer(tensor, i, random);
   });
-}
-
-std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs) {
-  return ir::evaluate(region.module, region.module.functions.front(), inputs);
 }
 
 std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected, double tolerance) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,17 +12,13 @@
 #include "ir/module.h"
 #include "ir/tensor.h"
 #include "tests/ptx/interpreter.h"
+#include "tests/support/region_fixture.h"
 
 namespace anydim::codegen_cuda::testing {
 
-using Symbols = std::map<std::string, std::int64_t>;
+using Symbols = tests::SymbolValues;
 
-// A module with one function, read from text, and that function as a region.
-struct TestRegion {
-  ir::Module module;
-  ir::Region region;
-  ir::LoopForm form;
-};
+using tests::TestRegion;
 // `weights`: parameter positions.
 std::shared_ptr<const TestRegion> make_region(const std::string& text, std::vector<std::uint32_t> weights = {});
 
@@ -38,8 +33,7 @@ struct KernelCase {
 };
 KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton,
                       const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked = false);
-// A bucket with one interval a key; every value where none are given.
-ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals);
+using tests::bucket_of;
 
 struct CaseRun {
   std::vector<ir::Tensor> outputs;
@@ -60,7 +54,7 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
 std::vector<ir::Tensor> integer_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed = 1);
 // Uniform in [-1, 1) (floats), as above (others).
 std::vector<ir::Tensor> real_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed = 1);
-std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs);
+using tests::reference;
 // Empty where both agree: bit for bit, or within tolerance * (1 + |expected|). Else the first difference.
 std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected, double tolerance = 0);
 

@@ -1,0 +1,95 @@
+#include "codegen_cuda/compile.h"
+
+#include <gtest/gtest.h>
+
+#include "codegen_cuda/backend.h"
+#include "ir/error.h"
+#include "tests/codegen_cuda/kernel_case.h"
+#include "tests/support/elementwise_cases.h"
+
+namespace anydim::codegen_cuda::testing {
+namespace {
+
+TEST(Compile, ReadsTheAssemblersReport) {
+  const ir::KernelResources resources = resources_in(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"
+      "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 4224 bytes smem\n"
+      "ptxas info    : Compiling entry function 'b' for 'sm_90a'\n"
+      "    0 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 128 registers, used 1 barriers\n");
+  EXPECT_EQ(resources.registers, 128);
+  EXPECT_EQ(resources.stack_bytes, 16);
+  EXPECT_EQ(resources.shared_bytes, 4224);
+  EXPECT_EQ(resources.spills, 20);
+}
+
+TEST(Compile, SpillsAndSerialisedProductsAreFaults) {
+  EXPECT_EQ(faults_in("    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"), "");
+  EXPECT_NE(faults_in("    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"), "");
+  EXPECT_NE(faults_in("ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized\n"), "");
+}
+
+TEST(Compile, SpillsAreRefused) {
+  // 64 running values that 32 registers cannot hold.
+  EmittedKernel emitted;
+  emitted.source = R"(
+extern "C" __global__ void __launch_bounds__(1024, 2) crowded(const float* in, float* out) {
+  float values[64];
+#pragma unroll
+  for (int i = 0; i < 64; ++i) values[i] = in[i * 1024 + threadIdx.x];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 64; ++i) {
+    const float mixed = values[i] * values[(i * 7 + 3) % 64];
+    out[i * 1024 + threadIdx.x] = mixed;
+    __syncthreads();
+  }
+}
+)";
+  try {
+    compile_emitted(*Nvrtc::open(), small_target("h200"), CudaOutput::Cubin, emitted, "crowded");
+    FAIL() << "a kernel that spills was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Internal);
+    EXPECT_NE(std::string(error.what()).find("spill stores"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Compile, EveryElementwiseOpIsAssembledForThreeArchitectures) {
+  for (const char* part : {"a100", "h200", "b200"}) {
+    const CudaTarget target = *target_named(part);
+    const auto backend = make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+    for (const tests::ElementwiseCase& tested : tests::elementwise_cases()) {
+      // One real and one integer type stand for their kind: the interpreter has run all of them.
+      if (tested.dtype != ir::DType::F32 && tested.dtype != ir::DType::I32 && tested.dtype != ir::DType::Bool) continue;
+      const auto region = make_region(tested.text);
+      const ir::CompiledKernel kernel = backend->compile(region->region, {}, backend->candidates(region->region, {}).front());
+      EXPECT_EQ(kernel.resources.spills, 0);
+      EXPECT_GT(kernel.resources.registers, 0);
+      EXPECT_LE(kernel.resources.registers, 255);
+      EXPECT_EQ(kernel.launches.size(), 1u);
+    }
+  }
+}
+
+TEST(Compile, AScheduleThatDoesNotFitOrBelongIsRefused) {
+  const auto region =
+      make_region("fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 50] {\n  %y = exp(%x)\n  return %y\n}");
+  const auto backend = make_cuda_backend({.target = small_target("h200"), .output = CudaOutput::Ptx, .checked = false, .nvrtc_path = {}});
+  EXPECT_THROW(backend->compile(region->region, {}, ir::parse_schedule("map vector=4 threads=2048 blocks=1")), Error);
+  EXPECT_THROW(backend->compile(region->region, {}, ir::parse_schedule("rows threads=32")), Error);
+}
+
+TEST(Compile, TargetsNameWhatKernelsDependOn) {
+  const CudaTarget target = small_target("h200");
+  const auto name = [&](CudaOutput output, bool checked) {
+    return make_cuda_backend({.target = target, .output = output, .checked = checked, .nvrtc_path = {}})->target();
+  };
+  EXPECT_NE(name(CudaOutput::Cubin, false), name(CudaOutput::Ptx, false));
+  EXPECT_NE(name(CudaOutput::Cubin, false), name(CudaOutput::Cubin, true));
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda::testing

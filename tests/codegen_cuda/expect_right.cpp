@@ -1,0 +1,52 @@
+#include "tests/codegen_cuda/expect_right.h"
+
+namespace anydim::codegen_cuda::testing {
+
+std::unique_ptr<Skeleton> skeleton_for(const TestRegion& region) {
+  return ir::skeleton_name(region.form) == "map" ? make_map_skeleton() : make_rows_skeleton();
+}
+
+KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
+                    const ir::Schedule& schedule) {
+  return build_case(region, target, *skeleton_for(*region), bucket, schedule);
+}
+
+std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target, const ir::Bucket& bucket) {
+  return skeleton_for(region)->candidates({.target = target, .region = region.region, .form = region.form}, bucket);
+}
+
+void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
+                  const ir::Schedule& schedule, const std::vector<Symbols>& shapes, double tolerance) {
+  const KernelCase kernel = compiled(region, target, bucket, schedule);
+  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+  CaseOptions options;
+  options.machine.architecture = target.architecture;
+  for (const Symbols& symbols : shapes) {
+    std::string at;
+    for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
+    const std::vector<ir::Tensor> inputs = real_inputs(*region, symbols);
+    const CaseRun run = run_case(kernel, module, symbols, inputs, options);
+    const std::string where = target.architecture + " " + to_string(schedule) + at;
+    ASSERT_EQ(run.findings, "") << where;
+    ASSERT_EQ(run.error.check, -1) << where;
+    ASSERT_EQ(compare(run.outputs, reference(*region, inputs), tolerance), "") << where;
+  }
+}
+
+void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
+                  double tolerance) {
+  const CudaTarget hopper = small_target("h200"), ampere = small_target("a100");
+  for (const ir::Schedule& schedule : candidates(*region, hopper, bucket))
+    expect_right(region, hopper, bucket, schedule, shapes, tolerance);
+  expect_right(region, ampere, bucket, candidates(*region, ampere, bucket).front(), {shapes.back()}, tolerance);
+}
+
+ir::KernelError failure_of(const std::shared_ptr<const TestRegion>& region, const Symbols& symbols, const std::vector<ir::Tensor>& inputs) {
+  const CudaTarget target = small_target("h200");
+  const KernelCase kernel = compiled(region, target, {}, candidates(*region, target, {}).front());
+  const CaseRun run = run_case(kernel, ptx::parse_ptx(kernel.ptx), symbols, inputs);
+  EXPECT_EQ(run.findings, "");
+  return run.error;
+}
+
+}  // namespace anydim::codegen_cuda::testing

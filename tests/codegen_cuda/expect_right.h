@@ -1,0 +1,31 @@
+// Every candidate of a region's map or rows skeleton, on the PTX interpreter, against the reference evaluator.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "tests/codegen_cuda/kernel_case.h"
+
+namespace anydim::codegen_cuda::testing {
+
+using tests::sizes;
+
+std::unique_ptr<Skeleton> skeleton_for(const TestRegion& region);
+KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
+                    const ir::Schedule& schedule);
+std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target, const ir::Bucket& bucket);
+
+// One schedule at each of the shapes.
+void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
+                  const ir::Schedule& schedule, const std::vector<Symbols>& shapes, double tolerance = 2e-5);
+// Every candidate for the bucket, on sm_90a; the first also on sm_80.
+void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
+                  double tolerance = 2e-5);
+
+// What the first failed check of the first candidate left in the error slot.
+ir::KernelError failure_of(const std::shared_ptr<const TestRegion>& region, const Symbols& symbols, const std::vector<ir::Tensor>& inputs);
+
+}  // namespace anydim::codegen_cuda::testing

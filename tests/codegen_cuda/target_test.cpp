@@ -1,0 +1,55 @@
+#include "codegen_cuda/target.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+namespace {
+
+TEST(Target, PartsAreFoundByNameAndByArchitecture) {
+  EXPECT_EQ(target_named("h200")->architecture, "sm_90a");
+  EXPECT_EQ(target_named("sm_80")->name, "a100");
+  EXPECT_EQ(target_named("sm_90a")->capability(), 90);
+  EXPECT_FALSE(target_named("sm_90")->has_wgmma());
+  EXPECT_FALSE(target_named("voodoo"));
+  for (const std::string& name : target_names()) EXPECT_EQ(target_named(name)->name, name);
+}
+
+TEST(Target, ADeviceIsDescribedByItselfAndRatedByItsNeighbour) {
+  const CudaTarget h200 = target_of({.driver_name = "NVIDIA H200",
+                                     .capability = 90,
+                                     .multiprocessors = 132,
+                                     .shared_per_multiprocessor = 233472,
+                                     .shared_per_block = 232448,
+                                     .l2_bytes = 62914560});
+  EXPECT_EQ(h200.architecture, "sm_90a");
+  EXPECT_EQ(h200.shared_per_block, 232448);
+  EXPECT_EQ(h200.memory_bandwidth, target_named("h200")->memory_bandwidth);
+  const CudaTarget unknown = target_of({.driver_name = "NVIDIA Thor",
+                                        .capability = 110,
+                                        .multiprocessors = 20,
+                                        .shared_per_multiprocessor = 233472,
+                                        .shared_per_block = 232448,
+                                        .l2_bytes = 33554432});
+  EXPECT_EQ(unknown.architecture, "sm_110");
+  EXPECT_GT(unknown.memory_bandwidth, 0);
+}
+
+TEST(Target, OldDevicesAreRefused) {
+  try {
+    target_of({.driver_name = "Tesla T4",
+               .capability = 75,
+               .multiprocessors = 40,
+               .shared_per_multiprocessor = 65536,
+               .shared_per_block = 65536,
+               .l2_bytes = 4194304});
+    FAIL() << "a device older than 8.0 was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Resource);
+    EXPECT_STREQ(error.what(), "the GPU Tesla T4 has compute capability 7.5, and kernels need 8.0 or newer");
+  }
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda
