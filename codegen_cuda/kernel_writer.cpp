@@ -101,18 +101,21 @@ ir::Interval KernelWriter::interval_of(const Dim& dim) const {
   if (!product || product->coefficient <= 0) return interval;
   for (std::size_t i = 0; i < bucket_.intervals.size() && i < inputs_.region.keys.size(); ++i) {
     const auto key = as_product(inputs_.region.keys[i]);
-    if (!key || key->factors.empty() || product->coefficient % key->coefficient != 0) continue;
+    if (!key || key->factors.empty() || key->coefficient <= 0) continue;
     const auto rest = without(product->factors, key->factors);
     if (!rest) continue;
-    std::int64_t low = product->coefficient / key->coefficient, high = low;
+    std::int64_t low = product->coefficient, high = low;
+    bool known = true;
     for (const Dim& factor : *rest) {
       const ir::Interval of_factor = ir::bounds(factor, symbols_);
+      known = known && of_factor.low >= 0;
       low = saturated(low, std::max<std::int64_t>(of_factor.low, 0));
       high = saturated(high, std::max<std::int64_t>(of_factor.high, 0));
-      if (of_factor.low < 0) return interval;
     }
-    interval.low = std::max(interval.low, saturated(low, bucket_.intervals[i].low));
-    interval.high = std::min(interval.high, saturated(high, bucket_.intervals[i].high));
+    if (!known) continue;
+    // dim == coefficient * rest * key / the key's own coefficient
+    interval.low = std::max(interval.low, saturated(low, bucket_.intervals[i].low) / key->coefficient);
+    interval.high = std::min(interval.high, saturated(high, bucket_.intervals[i].high) / key->coefficient);
   }
   return interval;
 }

@@ -239,17 +239,27 @@ ScalarWriter::Placed ScalarWriter::write(CodeScope& home, std::int32_t position,
   internal_error("a step is written by its kind");
 }
 
+std::vector<Dim> ScalarWriter::extents_that_may_be_empty(const ScalarStep& load) const {
+  std::vector<Dim> extents;
+  for (const auto& [symbol, number] : symbol_steps_) {
+    const Dim& extent = steps_[at(number)].index.at(0);
+    const bool read = std::any_of(load.index.begin(), load.index.end(), [&](const Dim& dim) { return dim.mentions({.symbol = symbol}); });
+    if (read && kernel_.interval_of(extent).low <= 0) extents.push_back(extent);
+  }
+  return extents;
+}
+
+bool ScalarWriter::conditional(std::int32_t step) const {
+  return !guards_.at(at(step)).empty() || !extents_that_may_be_empty(steps_.at(at(step))).empty();
+}
+
 std::string ScalarWriter::load(CodeScope& home, std::int32_t position) {
   const ScalarStep& step = steps_[at(position)];
   const auto& dims = kernel_.buffer_type(at(step.buffer)).dims;
   const std::string offset = write_offset(kernel_, home, load_offset(position), dims);
   const std::string element = widened(kernel_, step.dtype, fmt::format("{}[{}]", kernel_.buffer(at(step.buffer)), bare(offset)));
   std::string mask = mask_of(home, position);
-  // A checked index of an empty dim stands for no element at all.
-  for (const auto& [symbol, number] : symbol_steps_) {
-    const Dim& extent = steps_[at(number)].index.at(0);
-    const bool read = std::any_of(step.index.begin(), step.index.end(), [&](const Dim& dim) { return dim.mentions({.symbol = symbol}); });
-    if (!read || kernel_.interval_of(extent).low > 0) continue;
+  for (const Dim& extent : extents_that_may_be_empty(step)) {
     mask += (mask.empty() ? "" : " && ") + write_condition(kernel_, home, {ir::Comparison::Less, Dim(0), extent});
   }
   return mask.empty() ? element : fmt::format("{} ? {} : {}", mask, element, zero_of(step.dtype));

@@ -36,8 +36,8 @@ class ScalarWriter {
 
   const std::vector<ir::ScalarStep>& steps() const { return steps_; }
   ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
-  // A load that happens only under a condition, or at an index that is itself loaded.
-  bool conditional(std::int32_t step) const { return !guards_.at(static_cast<std::size_t>(step)).empty(); }
+  // Whether a step happens only under a condition: of a Guarded step, or that the dims it is gathered from are not empty.
+  bool conditional(std::int32_t step) const;
   // Whether the step, its operands or an index that it reads at mention a loop symbol.
   bool varies(std::int32_t step, const std::string& symbol) const;
   // Whether a checked index that a load reads at varies with the symbol.
@@ -63,6 +63,8 @@ class ScalarWriter {
   std::string mask_of(CodeScope& scope, std::int32_t position);
   std::string conditions(CodeScope& scope, const ir::ScalarStep& guarded);
   std::string load(CodeScope& home, std::int32_t position);
+  // Where a load goes through a checked index, 0 stands for one out of range; in an empty dim it is no element at all.
+  std::vector<ir::Dim> extents_that_may_be_empty(const ir::ScalarStep& load) const;
   std::string checked_index(CodeScope& home, std::int32_t position, const std::string& index);
   std::string shared_division(CodeScope& home, std::int32_t position, const std::vector<Placed>& operands);
 

@@ -84,6 +84,7 @@ struct Warp {
   std::array<Knowledge, 32> fence_pending;                  // what a fence after a relaxed read will take in
   std::map<std::int32_t, std::string> registers_in_flight;  // offset: which work; using one is a finding
 
+  LaneMask carry = 0;                 // the condition code's carry bit
   std::vector<OwnGroups> own_groups;  // by GroupKind
 
   // Registers. T is std::uint32_t (up to 32 bits) or std::uint64_t; 32 of them, one a lane.

@@ -122,14 +122,22 @@ void decode_operands(Decoder& decoder, Type result, Type source, Type last) {
 
 Execute integer_arithmetic(Decoder& decoder, Type type) {
   const std::string& opcode = decoder.text().opcode;
-  if (opcode == "mul" || opcode == "mad") {
+  if (opcode == "mul" || opcode == "mad" || opcode == "madc") {
     const std::string_view half = decoder.take_any({"lo", "hi", "wide"});
+    const bool leaves = opcode != "mul" && decoder.take("cc");
+    if (opcode == "madc" || leaves) {
+      if (half == "wide") decoder.unknown(".wide leaves no carry");
+      decode_operands(decoder, type, type, type);
+      return carried_arithmetic(decoder, type, half, leaves);
+    }
     const Type wide = type == Type::u16 ? Type::u32 : type == Type::s16 ? Type::s32 : type == Type::u32 ? Type::u64 : Type::s64;
     const Type result = half == "wide" ? wide : type;
     decode_operands(decoder, result, type, result);
     return by_type<PickProduct>(decoder, type, half);
   }
   decode_operands(decoder, type, type, type);
+  const bool leaves = (opcode.starts_with("add") || opcode.starts_with("sub")) && decoder.take("cc");
+  if (opcode == "addc" || opcode == "subc" || leaves) return carried_arithmetic(decoder, type, {}, leaves);
   if (decoder.take("sat")) {
     if (type == Type::s32 && opcode == "add") return binary<std::int32_t, std::int32_t, std::int32_t, saturated_sum<std::int32_t>>;
     if (type == Type::s32 && opcode == "sub") return binary<std::int32_t, std::int32_t, std::int32_t, saturated_difference<std::int32_t>>;
@@ -139,7 +147,7 @@ Execute integer_arithmetic(Decoder& decoder, Type type) {
 }
 
 void add_integer_opcodes(OpcodeTable& table) {
-  for (const char* opcode : {"rem", "sad"})
+  for (const char* opcode : {"rem", "sad", "addc", "subc", "madc"})
     table[opcode] = [](Decoder& decoder) { decoder.instruction.execute = integer_arithmetic(decoder, decoder.take_type()); };
   table["mul24"] = [](Decoder& decoder) {
     decoder.demand("lo");

@@ -16,8 +16,7 @@ extern "C" __global__ void __launch_bounds__(256) map(const float* in0, const lo
 #pragma unroll
     for (int lane = 0; lane < 4; ++lane) {
       const float element1 = loaded1[lane];
-      const float cast1 = widen(to_bf16(element1));
-      result1[lane] = to_bf16(cast1);
+      result1[lane] = to_bf16(element1);
     }
     store_vector(out0 + (rest * 384 + p0i1), result1);
   }

@@ -66,8 +66,7 @@ extern "C" __global__ void __launch_bounds__(128) rows(const bf16* in0, const bf
         const float mul2 = sub2 * reciprocal1;
         const float mul3 = mul2 * element3;
         const float add3 = mul3 + element4;
-        const float cast2 = widen(to_bf16(add3));
-        result1[lane2] = to_bf16(cast2);
+        result1[lane2] = to_bf16(add3);
       }
       store_vector(out0 + (c0_2 + row * 384), result1);
     }
