@@ -1,0 +1,302 @@
+// matmul_mma, matmul_wgmma and matmul_simt on the PTX interpreter: small integers, so that results agree bit for bit.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "codegen_cuda/matmul_skeletons.h"
+#include "ir/schedule.h"
+#include "tests/codegen_cuda/kernel_case.h"
+#include "tests/codegen_cuda/matmul_cases.h"
+
+namespace anydim::codegen_cuda::testing {
+namespace {
+
+constexpr double function_tolerance = 1e-5;  // of epilogues with functions, on reals
+
+std::unique_ptr<Skeleton> skeleton_of(const ir::Schedule& schedule) {
+  if (schedule.name == "matmul_mma") return make_matmul_mma_skeleton();
+  if (schedule.name == "matmul_wgmma") return make_matmul_wgmma_skeleton();
+  return make_matmul_simt_skeleton();
+}
+
+struct Trial {
+  std::string part, schedule, region;
+  std::vector<Symbols> shapes;
+  Symbols capacity{};
+  double tolerance = 0;
+  bool checked = false;
+  bool every_timing = false;
+  std::vector<ir::BucketInterval> bucket{{}};
+};
+
+void expect_right(const Trial& trial) {
+  SCOPED_TRACE(trial.part + " " + trial.schedule + "\n" + trial.region);
+  const ir::Schedule schedule = ir::parse_schedule(trial.schedule);
+  const CudaTarget target = small_target(trial.part);
+  const KernelCase kernel = build_case(make_region(trial.region), target, *skeleton_of(schedule), bucket_of(trial.bucket), schedule, trial.checked);
+  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+  std::vector<ptx::Timing> timings{ptx::Timing::ResultsLate};
+  if (trial.every_timing) timings = {ptx::Timing::ResultsLate, ptx::Timing::OperandsLate, ptx::Timing::Random};
+  for (const ptx::Timing timing : timings) {
+    for (const Symbols& symbols : trial.shapes) {
+      CaseOptions options;
+      options.machine.architecture = target.architecture;
+      options.machine.timing = timing;
+      options.capacity = trial.capacity;
+      std::string at;
+      for (const auto& [name, value] : symbols) at += fmt::format(" {}={}", name, value);
+      EXPECT_EQ(check_case(kernel, module, symbols, options, trial.tolerance), "") << "at" << at << ", timing " << static_cast<int>(timing);
+    }
+  }
+}
+
+std::vector<Symbols> rows(const std::vector<std::int64_t>& values) {
+  std::vector<Symbols> result;
+  for (const std::int64_t value : values) result.push_back({{"n", value}});
+  return result;
+}
+
+// ---- mma.sync ----
+
+constexpr const char* small_mma = "matmul_mma bm=32 bn=32 bk=32 stages={} down=2 across=1 group=2 whole=0 split=1";
+
+TEST(MatmulMma, DepthsAroundTheNumberOfStages) {
+  for (const int stages : {2, 4}) {
+    for (const int tiles : {1, stages - 1, stages, 2 * stages + 1}) {
+      expect_right({.part = "a100",
+                    .schedule = fmt::format(fmt::runtime(small_mma), stages),
+                    .region = matmul_text({.columns = 72, .depth = tiles * 32 - 8, .epilogue = MatmulEpilogue::Residual}),
+                    .shapes = rows({0, 1, 32, 33, 100})});
+    }
+  }
+}
+
+TEST(MatmulMma, EveryOrderOfOperands) {
+  for (const bool columns_major : {false, true}) {
+    for (const bool left_transposed : {false, true}) {
+      for (const char* dtype : {"bf16", "f16"}) {
+        expect_right({.part = "a100",
+                      .schedule = "matmul_mma bm=64 bn=64 bk=32 stages=3 down=2 across=2 group=2 whole=0 split=1",
+                      .region = matmul_text({.columns = 136,
+                                             .depth = 72,
+                                             .dtype = dtype,
+                                             .columns_major = columns_major,
+                                             .left_transposed = left_transposed,
+                                             .epilogue = MatmulEpilogue::Bias}),
+                      .shapes = rows({1, 64, 65})});
+      }
+    }
+  }
+}
+
+TEST(MatmulMma, WarpsAndTilesOfEveryShape) {
+  for (const char* shape : {"bm=16 bn=64 bk=64 stages=3 down=1 across=4", "bm=128 bn=96 bk=64 stages=2 down=4 across=2",
+                            "bm=32 bn=48 bk=16 stages=3 down=2 across=1", "bm=96 bn=64 bk=32 stages=3 down=2 across=2"}) {
+    expect_right({.part = "a100",
+                  .schedule = fmt::format("matmul_mma {} group=3 whole=0 split=1", shape),
+                  .region = matmul_text({.columns = 200, .depth = 80, .epilogue = MatmulEpilogue::Residual}),
+                  .shapes = rows({17, 97, 300}),
+                  .every_timing = true});
+  }
+}
+
+// Rows that are no multiples of 16 bytes, conversions and gathers can't be copied: their elements are computed on the way.
+TEST(MatmulMma, ComputedOperands) {
+  const std::string schedule = "matmul_mma bm=32 bn=32 bk=32 stages=2 down=2 across=1 group=2 whole=0 split=1";
+  for (const bool columns_major : {false, true}) {
+    expect_right({.part = "a100",
+                  .schedule = schedule,
+                  .region = matmul_text({.columns = 35, .depth = 45, .columns_major = columns_major, .left_transposed = columns_major}),
+                  .shapes = rows({0, 1, 33, 70})});
+  }
+  expect_right({.part = "a100",
+                .schedule = schedule,
+                .region = R"(
+fn @main(%table: Tensor[(50, 48), f32], %id: Tensor[(n), i64], %w: Tensor[(48, 40), bf16]) -> Tensor[(n, 40), f32]
+  where n in [0, 1000] {
+  %rows = gather(%table, %id) {axis = 0}
+  %narrow = cast(%rows) {to = bf16}
+  %left = cast(%narrow) {to = f32}
+  %right = cast(%w) {to = f32}
+  %y = matmul(%left, %right)
+  return %y
+})",
+                .shapes = rows({1, 40})});
+}
+
+TEST(MatmulMma, Batches) {
+  expect_right({.part = "a100",
+                .schedule = "matmul_mma bm=32 bn=32 bk=32 stages=3 down=2 across=1 group=2 whole=0 split=1",
+                .region = R"(
+fn @main(%x: Tensor[(b, n, 24), bf16], %y: Tensor[(b, 24, 40), bf16]) -> Tensor[(b, n, 40), f32]
+  where b in [0, 100], n in [0, 1000] {
+  %left = cast(%x) {to = f32}
+  %right = cast(%y) {to = f32}
+  %z = matmul(%left, %right)
+  return %z
+})",
+                .shapes = {{{"b", 0}, {"n", 5}}, {{"b", 1}, {"n", 33}}, {{"b", 5}, {"n", 40}}},
+                .bucket = {{}, {}}});
+}
+
+TEST(MatmulMma, RowStages) {
+  for (const int whole : {0, 1}) {
+    for (const std::int64_t columns : {96, 90}) {
+      expect_right({.part = "a100",
+                    .schedule = fmt::format("matmul_mma bm=32 bn=32 bk=32 stages=3 down=2 across=1 group=2 whole={} split=1", whole),
+                    .region = matmul_text({.columns = columns, .depth = 64, .epilogue = MatmulEpilogue::LayerNorm}),
+                    .shapes = rows({0, 1, 32, 33, 70}),
+                    .tolerance = 1e-4});
+    }
+  }
+}
+
+// Epilogues with functions, in the forms that models have.
+TEST(MatmulMma, FunctionsInTheEpilogue) {
+  expect_right({.part = "a100",
+                .schedule = "matmul_mma bm=32 bn=64 bk=32 stages=3 down=2 across=2 group=2 whole=0 split=1",
+                .region = matmul_text({.columns = 96, .depth = 64, .epilogue = MatmulEpilogue::BiasGelu}),
+                .shapes = rows({33}),
+                .tolerance = function_tolerance});
+}
+
+// The grid is a captured graph's; rows behind the actual ones hold NaN, and results there are written by nobody.
+TEST(MatmulMma, CapacityLargerThanTheRows) {
+  expect_right({.part = "a100",
+                .schedule = "matmul_mma bm=32 bn=32 bk=32 stages=3 down=2 across=1 group=2 whole=0 split=1",
+                .region = matmul_text({.columns = 64, .depth = 64, .epilogue = MatmulEpilogue::LayerNorm}),
+                .shapes = rows({0, 1, 33, 150}),
+                .capacity = {{"n", 150}},
+                .tolerance = 1e-4});
+}
+
+TEST(MatmulMma, ClustersThatSplitTheDepth) {
+  for (const int split : {2, 4}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_mma bm=16 bn=64 bk=32 stages=3 down=1 across=2 group=2 whole=0 split={}", split),
+                  .region = matmul_text({.columns = 136, .depth = 168, .epilogue = MatmulEpilogue::Residual}),
+                  .shapes = rows({0, 1, 17, 40}),
+                  .capacity = {{"n", 40}},
+                  .every_timing = true});
+  }
+}
+
+// ---- wgmma ----
+
+TEST(MatmulWgmma, DepthsAroundTheNumberOfStages) {
+  constexpr int stages = 3;
+  for (const int tiles : {1, stages - 1, stages, 2 * stages + 1}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma bm=64 bn=32 stages={} blocks=1 group=2 swap=0 persistent=1 split=1", stages),
+                  .region = matmul_text({.columns = 72, .depth = tiles * 64 - 24, .epilogue = MatmulEpilogue::Residual}),
+                  .shapes = rows({0, 1, 64, 65, 200}),
+                  .every_timing = tiles == stages});
+  }
+}
+
+TEST(MatmulWgmma, TilesOfEveryWidth) {
+  for (const char* shape : {"bm=64 bn=16 stages=4 blocks=2", "bm=128 bn=48 stages=2 blocks=1", "bm=64 bn=112 stages=3 blocks=2",
+                            "bm=128 bn=256 stages=2 blocks=1", "bm=64 bn=192 stages=2 blocks=2"}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma {} group=2 swap=0 persistent=1 split=1", shape),
+                  .region = matmul_text({.columns = 264, .depth = 128, .epilogue = MatmulEpilogue::Bias}),
+                  .shapes = rows({63, 130})});
+  }
+}
+
+TEST(MatmulWgmma, SwappedForFewRows) {
+  for (const int columns : {16, 64}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma bm=64 bn={} stages=3 blocks=1 group=2 swap=1 persistent={} split=1", columns, columns == 64 ? 1 : 0),
+                  .region = matmul_text({.columns = 136, .depth = 192, .dtype = "f16", .epilogue = MatmulEpilogue::Residual}),
+                  .shapes = rows({0, 1, 16, 17, 70})});
+  }
+}
+
+TEST(MatmulWgmma, CapacityLargerThanTheRows) {
+  for (const int swap : {0, 1}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap={} persistent=1 split=1", swap),
+                  .region = matmul_text({.columns = 96, .depth = 128, .epilogue = MatmulEpilogue::LayerNorm}),
+                  .shapes = rows({0, 1, 33, 200}),
+                  .capacity = {{"n", 200}},
+                  .tolerance = 1e-4});
+  }
+}
+
+TEST(MatmulWgmma, ClustersThatSplitTheDepth) {
+  for (const char* shape : {"bm=64 bn=16 stages=3 blocks=1 group=2 swap=1 persistent=0 split=2", "bm=64 bn=64 stages=2 blocks=1 group=2 swap=0 persistent=0 split=4"}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma {}", shape),
+                  .region = matmul_text({.columns = 72, .depth = 424, .epilogue = MatmulEpilogue::Residual}),
+                  .shapes = rows({0, 1, 17, 65}),
+                  .every_timing = true});
+  }
+}
+
+TEST(MatmulWgmma, Batches) {
+  expect_right({.part = "h200",
+                .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1",
+                .region = R"(
+fn @main(%x: Tensor[(b, 80, 64), bf16], %y: Tensor[(b, 40, 64), bf16]) -> Tensor[(b, 80, 40), f32]
+  where b in [0, 100] {
+  %left = cast(%x) {to = f32}
+  %yt = transpose(%y) {perm = (0, 2, 1)}
+  %right = cast(%yt) {to = f32}
+  %z = matmul(%left, %right)
+  return %z
+})",
+                .shapes = {{{"b", 0}}, {{"b", 1}}, {{"b", 3}}},
+                .capacity = {{"b", 4}}});
+}
+
+TEST(MatmulWgmma, CheckedTwin) {
+  expect_right({.part = "h200",
+                .schedule = "matmul_wgmma bm=128 bn=64 stages=2 blocks=1 group=2 swap=0 persistent=1 split=1",
+                .region = matmul_text({.columns = 128, .depth = 320, .epilogue = MatmulEpilogue::Bias}),
+                .shapes = rows({1, 300}),
+                .checked = true,
+                .every_timing = true});
+}
+
+// ---- ordinary arithmetic ----
+
+TEST(MatmulSimt, EveryDtype) {
+  for (const char* dtype : {"f32", "f64", "f16", "bf16", "i8", "i32", "i64", "u8", "u64"}) {
+    expect_right({.part = "a100",
+                  .schedule = "matmul_simt bm=32 bn=32 bk=16 tm=4 tn=4 group=2 whole=0",
+                  .region = matmul_text({.columns = 40, .depth = 21, .dtype = dtype, .result = dtype}),
+                  .shapes = rows({0, 1, 33})});
+  }
+}
+
+TEST(MatmulSimt, ShapesAndOrders) {
+  for (const char* shape : {"bm=64 bn=64 bk=16 tm=8 tn=4", "bm=128 bn=64 bk=8 tm=8 tn=8", "bm=16 bn=32 bk=16 tm=2 tn=4"}) {
+    for (const bool columns_major : {false, true}) {
+      for (const std::int64_t depth : {0, 5, 64}) {
+        expect_right({.part = "a100",
+                      .schedule = fmt::format("matmul_simt {} group=2 whole=0", shape),
+                      .region = matmul_text({.columns = 70,
+                                             .depth = depth,
+                                             .dtype = "f32",
+                                             .columns_major = columns_major,
+                                             .left_transposed = columns_major,
+                                             .epilogue = MatmulEpilogue::Residual}),
+                      .shapes = rows({1, 65})});
+      }
+    }
+  }
+}
+
+TEST(MatmulSimt, RowStages) {
+  for (const int whole : {0, 1}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_simt bm=16 bn=32 bk=16 tm=2 tn=4 group=2 whole={}", whole),
+                  .region = matmul_text({.columns = 66, .depth = 40, .dtype = "f32", .epilogue = MatmulEpilogue::LayerNorm}),
+                  .shapes = rows({0, 1, 17, 40}),
+                  .tolerance = 1e-4});
+  }
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda::testing
