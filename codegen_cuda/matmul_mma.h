@@ -10,6 +10,11 @@ namespace anydim::codegen_cuda {
 // Dynamic shared memory of a block.
 std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule);
 
+// Of a thread, estimated: sums, fragments, what is computed on its way to shared memory, and the rest.
+std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& operands);
+// Blocks that are meant to run on a multiprocessor together; the compiler is told so, and keeps to the registers that it leaves.
+std::int64_t mma_resident_blocks(const PlanInputs& inputs, const MmaSchedule& schedule, const TensorOperands& operands);
+
 EmittedKernel emit_mma(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule);
 
 }  // namespace anydim::codegen_cuda

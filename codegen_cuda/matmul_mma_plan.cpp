@@ -13,18 +13,6 @@ namespace {
 
 const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
 
-// Of a thread: sums, fragments, what is computed on its way to shared memory, addresses and loop variables.
-std::int64_t registers_of(const MmaSchedule& schedule, const TensorOperands& operands) {
-  constexpr std::int64_t rest = 56;
-  std::int64_t registers = schedule.warp_rows() * schedule.warp_columns() / 32 + schedule.warp_rows() / 16 * 4 + 8 + rest;
-  const auto computed = [&](const TensorOperand& operand, std::int64_t rows) {
-    if (!operand.direct) registers += (rows * schedule.block_depth / 8 + schedule.threads() - 1) / schedule.threads() * 4 + 8;
-  };
-  computed(operands.left, schedule.block_rows);
-  computed(operands.right, schedule.block_columns);
-  return registers;
-}
-
 // Chunks of a row of a tile can only trade places (device/matmul_mma.cuh, swizzled) within 2, 4 or groups of 8.
 bool swizzles(std::int64_t elements) { return elements == 16 || elements == 32 || elements % 64 == 0; }
 
@@ -113,7 +101,7 @@ class MmaSkeleton final : public Skeleton {
     if (schedule.split != 1 &&
         (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90 || (schedule.whole_rows && !form.rows.empty())))
       return "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows";
-    const std::int64_t shared = mma_shared_bytes(inputs, schedule), registers = registers_of(schedule, operands);
+    const std::int64_t shared = mma_shared_bytes(inputs, schedule), registers = mma_registers(schedule, operands);
     if (shared > inputs.target.shared_per_block)
       return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared, inputs.target.shared_per_block);
     if (registers > 255 || registers * schedule.threads() > inputs.target.registers_per_multiprocessor)
@@ -134,8 +122,7 @@ class MmaSkeleton final : public Skeleton {
     work.threads = schedule.threads();
     work.stages = schedule.stages;
     work.split = schedule.split;
-    work.blocks_per_multiprocessor =
-        resident_blocks(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule), registers_of(schedule, operands));
+    work.blocks_per_multiprocessor = mma_resident_blocks(inputs, schedule, operands);
     work.flops_per_clock = rate * 0.9;
     // Every warp reads its rows and its columns; copies write both once.
     work.shared_bytes_per_tile =
@@ -152,6 +139,21 @@ class MmaSkeleton final : public Skeleton {
 };
 
 }  // namespace
+
+std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& operands) {
+  const std::int64_t rest = schedule.block_depth > 32 ? 76 : 52;  // addresses, fragments fetched ahead, loop variables
+  std::int64_t registers = schedule.warp_rows() * schedule.warp_columns() / 32 + schedule.warp_rows() / 16 * 4 + rest;
+  const auto computed = [&](const TensorOperand& operand, std::int64_t rows) {
+    if (!operand.direct) registers += (rows * schedule.block_depth / 8 + schedule.threads() - 1) / schedule.threads() * 4 + 16;
+  };
+  computed(operands.left, schedule.block_rows);
+  computed(operands.right, schedule.block_columns);
+  return registers;
+}
+
+std::int64_t mma_resident_blocks(const PlanInputs& inputs, const MmaSchedule& schedule, const TensorOperands& operands) {
+  return resident_blocks(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule), mma_registers(schedule, operands));
+}
 
 std::unique_ptr<Skeleton> make_matmul_mma_skeleton() { return std::make_unique<MmaSkeleton>(); }
 

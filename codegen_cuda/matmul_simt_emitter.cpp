@@ -44,8 +44,11 @@ class SimtEmitter {
     reserve_names(kernel_);
     declare_tile();
     const bool dependent = kernel_.target().has_dependent_launch();
-    CodeScope& entry = kernel_.begin_entry(
-        {.name = "matmul", .threads = static_cast<int>(schedule_.threads()), .blocks = 0, .tensor_maps = 0, .dependent = dependent});
+    CodeScope& entry = kernel_.begin_entry({.name = "matmul",
+                                            .threads = static_cast<int>(schedule_.threads()),
+                                            .blocks = static_cast<int>(simt_resident_blocks(kernel_.inputs(), schedule_)),
+                                            .tensor_maps = 0,
+                                            .dependent = dependent});
     names_ = write_extents(kernel_, entry, form_);
     const TileNames tiles = write_tile_counts(kernel_, entry, form_, names_, shape_);
     entry.line(fmt::format("if ((int)blockIdx.x >= {}) return;", tiles.count));

@@ -16,13 +16,6 @@ std::int64_t value_bytes(const ir::MatmulForm& form) {
   return std::max<std::int64_t>(4, static_cast<std::int64_t>(ir::size_of(form.accumulate)));
 }
 
-std::int64_t registers_of(const PlanInputs& inputs, const SimtSchedule& schedule) {
-  constexpr std::int64_t rest = 48;
-  const std::int64_t words = value_bytes(form_of(inputs)) / 4;
-  const std::int64_t fetched = (schedule.block_rows + schedule.block_columns) * schedule.block_depth / schedule.threads();
-  return (schedule.thread_rows * schedule.thread_columns + schedule.thread_rows + schedule.thread_columns + fetched) * words + rest;
-}
-
 struct Shape {
   std::int64_t rows, columns, depth, thread_rows, thread_columns;
 };
@@ -75,7 +68,7 @@ class SimtSkeleton final : public Skeleton {
     if (schedule.threads() % 32 != 0 || schedule.threads() > 1024) return "a block has 1 to 32 whole warps";
     if (schedule.group < 1) return "group is at least 1";
     if (schedule.whole_rows && !form.rows.empty() && !form.n.extent.is_constant()) return "whole rows need a constant number of columns";
-    const std::int64_t shared = simt_shared_bytes(inputs, schedule), registers = registers_of(inputs, schedule);
+    const std::int64_t shared = simt_shared_bytes(inputs, schedule), registers = simt_registers(inputs, schedule);
     if (shared > inputs.target.shared_per_block)
       return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared, inputs.target.shared_per_block);
     if (registers > 255 || registers * schedule.threads() > inputs.target.registers_per_multiprocessor)
@@ -100,8 +93,7 @@ class SimtSkeleton final : public Skeleton {
     work.threads = schedule.threads();
     work.stages = 2;
     work.operand_bytes = static_cast<double>(value_bytes(form));
-    work.blocks_per_multiprocessor =
-        resident_blocks(inputs.target, schedule.threads(), simt_shared_bytes(inputs, schedule), registers_of(inputs, schedule));
+    work.blocks_per_multiprocessor = simt_resident_blocks(inputs, schedule);
     work.flops_per_clock = rate * 0.85;
     const double loads = static_cast<double>(schedule.thread_rows + schedule.thread_columns) * work.operand_bytes;
     // Neighbouring threads read the same left elements at once.
@@ -114,6 +106,17 @@ class SimtSkeleton final : public Skeleton {
 };
 
 }  // namespace
+
+std::int64_t simt_registers(const PlanInputs& inputs, const SimtSchedule& schedule) {
+  constexpr std::int64_t rest = 56;
+  const std::int64_t words = value_bytes(form_of(inputs)) / 4;
+  const std::int64_t fetched = (schedule.block_rows + schedule.block_columns) * schedule.block_depth / schedule.threads();
+  return (schedule.thread_rows * schedule.thread_columns + schedule.thread_rows + schedule.thread_columns + fetched) * words + rest;
+}
+
+std::int64_t simt_resident_blocks(const PlanInputs& inputs, const SimtSchedule& schedule) {
+  return resident_blocks(inputs.target, schedule.threads(), simt_shared_bytes(inputs, schedule), simt_registers(inputs, schedule));
+}
 
 std::unique_ptr<Skeleton> make_matmul_simt_skeleton() { return std::make_unique<SimtSkeleton>(); }
 

@@ -9,10 +9,12 @@ std::string matmul_text(const MatmulText& matmul) {
   const std::string& wide = matmul.result;
   const auto tensor = [](const std::string& dims, const std::string& dtype) { return fmt::format("Tensor[({}), {}]", dims, dtype); };
   const std::string result = tensor(fmt::format("n, {}", matmul.columns), wide), row = tensor(std::to_string(matmul.columns), wide);
-  std::string parameters = fmt::format(
-      "%x: {}, %w: {}", tensor(matmul.left_transposed ? fmt::format("{}, n", matmul.depth) : fmt::format("n, {}", matmul.depth), matmul.dtype),
-      tensor(matmul.columns_major ? fmt::format("{}, {}", matmul.columns, matmul.depth) : fmt::format("{}, {}", matmul.depth, matmul.columns),
-             matmul.dtype));
+  std::string parameters =
+      fmt::format("%x: {}, %w: {}",
+                  tensor(matmul.left_transposed ? fmt::format("{}, n", matmul.depth) : fmt::format("n, {}", matmul.depth), matmul.dtype),
+                  tensor(matmul.columns_major ? fmt::format("{}, {}", matmul.columns, matmul.depth)
+                                              : fmt::format("{}, {}", matmul.depth, matmul.columns),
+                         matmul.dtype));
   std::string body, left = "%x", right = "%w", value = "%product";
   if (matmul.left_transposed) {
     body += "  %xt = transpose(%x) {perm = (1, 0)}\n";

@@ -16,9 +16,9 @@ enum class MatmulEpilogue {
 
 struct MatmulText {
   std::int64_t columns = 64, depth = 64;
-  std::string dtype = "bf16";   // of the operands
-  std::string result = "f32";   // of sums, bias, residual and result
-  bool columns_major = true;    // the right operand is columns x depth, else depth x columns
+  std::string dtype = "bf16";    // of the operands
+  std::string result = "f32";    // of sums, bias, residual and result
+  bool columns_major = true;     // the right operand is columns x depth, else depth x columns
   bool left_transposed = false;  // the left operand is depth x n
   MatmulEpilogue epilogue = MatmulEpilogue::None;
 };
