@@ -24,7 +24,8 @@ using SharedClocks = std::shared_ptr<const ClockSet>;
 SharedClocks join(const SharedClocks& a, const SharedClocks& b);
 SharedClocks with(const SharedClocks& a, std::uint32_t component, std::uint32_t clock);
 
-// What one has seen: by ordinary ordering, and through a proxy fence (which asynchronous work needs to see ordinary writes).
+// What one has seen (`generic`), and what lies before a proxy fence that one has seen (`fenced`). Asynchronous work sees an ordinary
+// write only if its issuer has seen it and it is fenced.
 struct Knowledge {
   SharedClocks generic;
   SharedClocks fenced;

@@ -64,7 +64,7 @@ bool is_ordered(const Author& author, bool author_writes, const Agent& agent, bo
   if (!needs_fence) return is_seen;
   const bool is_fenced = clock_of(agent.seen->fenced, author.component) >= author.clock;
   only_fence_missing = is_seen && !is_fenced;
-  return is_fenced;
+  return is_seen && is_fenced;
 }
 
 Shadow::Page& Shadow::page(std::size_t index) {

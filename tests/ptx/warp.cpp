@@ -81,10 +81,11 @@ void Warp::acquire(LaneMask mask, const Knowledge& knowledge) {
 }
 
 void Warp::proxy_fence(LaneMask mask) {
-  for_lanes(mask, [&](int lane) {
-    Knowledge& own = seen[static_cast<std::size_t>(lane)];
-    own.fenced = join(own.fenced, with_lanes(own.generic, *this, LaneMask{1} << lane));
-  });
+  // What any of the lanes has seen or done is fenced now; whether another lane may rely on it is told by what that lane has seen.
+  Knowledge all;
+  for_lanes(mask, [&](int lane) { all.join(seen[static_cast<std::size_t>(lane)]); });
+  const SharedClocks fenced = join(all.fenced, with_lanes(all.generic, *this, mask));
+  for_lanes(mask, [&](int lane) { seen[static_cast<std::size_t>(lane)].fenced = fenced; });
   ++clock;
 }
 
