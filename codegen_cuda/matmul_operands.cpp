@@ -43,14 +43,16 @@ TensorOperand tensor_operand(const ir::Region& region, const ir::ScalarProgram& 
 std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir::MatmulForm& form, const ir::Iteration& row) {
   constexpr std::size_t most_dims = 4, element_bytes = 2;
   const auto depth = form.k.extent.constant();
-  if (!operand.direct || operand.major != Major::Depth || !depth || *depth < 1) return std::nullopt;
+  if (!operand.direct || !depth || *depth < 1) return std::nullopt;
   const auto stride = operand.direct->stride.constant();
   if (!stride) return std::nullopt;
-  // A tensor of one row may have any stride; the encoder wants one that holds a row.
+  const Dim rows = ir::max(row.extent, 1);  // a map of an empty tensor can't be made, and is not used
   BoxedOperand result{.buffer = operand.direct->buffer,
-                      .dims = {form.k.extent, ir::max(row.extent, 1)},
+                      .major = operand.major,
+                      .dims = {form.k.extent, rows},
                       .strides = {Dim(static_cast<std::int64_t>(element_bytes) * *stride)},
                       .batch = {}};
+  if (operand.major == Major::Rows) std::swap(result.dims[0], result.dims[1]);
   Dim rest = operand.direct->offset;
   for (const ir::Iteration& iteration : form.batch) {
     if (!rest.mentions({.symbol = iteration.symbol})) continue;

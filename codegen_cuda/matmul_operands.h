@@ -36,14 +36,15 @@ struct TensorOperands {
 // nullopt where the products are of another dtype. A conversion of 16-bit elements to f32 is left out: their products in f32 are the same.
 std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
 
-// A direct operand as tensor memory access sees it: boxes of 64 elements of depth by some rows. Where coordinates of batch points come third and further, they are
-// the values of these iterations.
+// A direct operand as tensor memory access sees it: boxes of 64 elements of depth by some rows, or of 64 rows by 64 of depth (Major::Rows). Where
+// coordinates of batch points come third and further, they are the values of these iterations.
 struct BoxedOperand {
   std::int32_t buffer = 0;
+  Major major = Major::Depth;
   std::vector<ir::Dim> dims, strides;  // as ir::TensorMap has them
   std::vector<std::string> batch;      // iterations that the operand depends on
 };
-// nullopt where it can't be: elements along the depth must be neighbours, the depth constant and not 0, strides constant (a map is made for the
+// nullopt where it can't be: the depth must be constant and not 0, strides constant (a map is made for the
 // largest shape of a bucket and serves smaller ones, whose rows must lie where the largest one's do).
 std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir::MatmulForm& form, const ir::Iteration& row);
 

@@ -10,7 +10,8 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-constexpr int piece_gap = 8;  // elements between rows of a piece, device/matmul_tiles.cuh
+constexpr std::int64_t rows_side_by_side = 64;  // of an operand whose rows lie contiguous: 128 bytes, a swizzle's span
+constexpr int piece_gap = 8;                    // elements between rows of a piece, device/matmul_tiles.cuh
 
 class WgmmaEmitter {
  public:
@@ -84,11 +85,12 @@ class WgmmaEmitter {
 
   ir::TensorMap map_of(const BoxedOperand& operand, std::int64_t rows) const {
     constexpr int swizzle_bytes = 128;
+    const std::int64_t box_rows = operand.major == Major::Rows ? rows_side_by_side : rows;
     ir::TensorMap map{.buffer = operand.buffer,
                       .dtype = operands_.dtype,
                       .dims = operand.dims,
                       .strides = operand.strides,
-                      .box = {static_cast<std::int32_t>(schedule_.block_depth), static_cast<std::int32_t>(rows)},
+                      .box = {static_cast<std::int32_t>(schedule_.block_depth), static_cast<std::int32_t>(box_rows)},
                       .swizzle_bytes = swizzle_bytes};
     while (map.box.size() < map.dims.size()) map.box.push_back(1);
     return map;
@@ -108,6 +110,7 @@ struct Tile {{
   static constexpr int rows = {0}, columns = {1}, depth = {2}, stages = {3};
   static constexpr int multiplying_warps = {4};
   static constexpr bool checked = {5};
+  static constexpr bool left_by_rows = {14}, right_by_rows = {15};
   static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
   static constexpr int piece_columns = {6};
 
@@ -119,7 +122,7 @@ struct Tile {{
         "setp.ne.b32 accumulate, %{10}, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{11}.{11} "
         "{{{12}}},"
-        " %{8}, %{9}, accumulate, 1, 1, 0, 0;\n"
+        " %{8}, %{9}, accumulate, 1, 1, {16}, {17};\n"
         "}}"
         : {13}
         : "l"(left), "l"(right), "r"(accumulate));
@@ -129,7 +132,9 @@ struct Tile {{
 )",
                                 schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages,
                                 4 * schedule_.multiplying_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums, sums + 1,
-                                sums + 2, type, places, operands));
+                                sums + 2, type, places, operands, first_operand().major == Major::Rows,
+                                second_operand().major == Major::Rows, first_operand().major == Major::Rows ? 1 : 0,
+                                second_operand().major == Major::Rows ? 1 : 0));
   }
 
   // Coordinates of an operand's batch point.
@@ -147,18 +152,30 @@ struct Tile {{
                   [&](CodeScope& loop) { body(loop, write_tile_place(kernel_, loop, form_, tiles_, shape_, "tile")); });
   }
 
+  // Starts the copies of one tile of an operand; `first`: its first row.
+  void write_boxes(CodeScope& scope, const BoxedOperand& operand, int map, std::int64_t rows, const std::string& to,
+                   const std::string& first) {
+    const std::string depth = "(first_tile + i) * Tile::depth", batch = batch_coordinates(scope, operand);
+    if (operand.major == Major::Depth) {
+      scope.line(fmt::format("load_box({}, tensor_map{}, full, {}, {}{});", to, map, depth, first, batch));
+      return;
+    }
+    for (std::int64_t chunk = 0; chunk < rows / rows_side_by_side; ++chunk) {
+      scope.line(fmt::format("load_box({} + {}, tensor_map{}, full, {} + {}, {}{});", to,
+                             chunk * rows_side_by_side * schedule_.block_depth * 2, map, first, chunk * rows_side_by_side, depth, batch));
+    }
+  }
+
   void write_copies(CodeScope& scope) {
     if (registers_.starting != 0) scope.line(fmt::format("give_registers<{}>();", registers_.starting));
     kernel_.block(scope, "if (threadIdx.x == 0)", [&](CodeScope& one) {
       write_tiles(one, [&](CodeScope& loop, const TilePlace& place) {
         const std::string row = "(int)" + place.first_row.name, column = "(int)" + place.first_column.name;
-        const std::string first = (schedule_.swapped ? column : row) + batch_coordinates(loop, first_operand());
-        const std::string second = (schedule_.swapped ? row : column) + batch_coordinates(loop, second_operand());
         kernel_.block(loop, "for (int i = 0; i < tiles; ++i)", [&](CodeScope& inner) {
           inner.line("const unsigned to = ring.stage(step + i), full = ring.full(step + i);");
           inner.line("ring.begin_stage(step + i, error);");
-          inner.line(fmt::format("load_box(to, tensor_map0, full, (first_tile + i) * Tile::depth, {});", first));
-          inner.line(fmt::format("load_box(to + Tile::left_bytes, tensor_map1, full, (first_tile + i) * Tile::depth, {});", second));
+          write_boxes(inner, first_operand(), 0, schedule_.block_rows, "to", schedule_.swapped ? column : row);
+          write_boxes(inner, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes", schedule_.swapped ? row : column);
         });
       });
     });

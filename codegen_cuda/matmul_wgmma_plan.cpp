@@ -87,6 +87,9 @@ class WgmmaSkeleton final : public Skeleton {
     if (schedule.block_rows != 64 && schedule.block_rows != 128) return "bm is 64 or 128, 64 rows a warpgroup";
     if (schedule.block_columns < 16 || schedule.block_columns > 256 || schedule.block_columns % 16 != 0)
       return "bn is a multiple of 16 from 16 to 256";
+    const BoxedOperands operands = boxed_operands(inputs).value();
+    if ((schedule.swapped ? operands.left : operands.right).major == Major::Rows && schedule.block_columns % 64 != 0)
+      return "bn is a multiple of 64 where the operand's rows lie contiguous";
     if (schedule.stages < 2 || schedule.group < 1 || schedule.blocks < 1) return "stages is at least 2, group and blocks at least 1";
     const std::int64_t tiles = (depth_of(inputs) + schedule.block_depth - 1) / schedule.block_depth;
     const std::int64_t share = (tiles + schedule.split - 1) / std::max<std::int64_t>(schedule.split, 1);

@@ -26,6 +26,13 @@ struct Ring {
   }
 };
 
+// Of an operand's tile. With rows of the product "by rows", 64 of them lie side by side for each of 64 depths, then the next 64.
+template <bool by_rows>
+__device__ __forceinline__ unsigned long long operand_descriptor(unsigned address) {
+  constexpr unsigned long long chunk_bytes = 64 * 128;
+  return tile_descriptor(address) | (by_rows ? chunk_bytes / 16 << 16 : 0ull);
+}
+
 // sums = left right over `tiles` tiles of depth, at least one, from step `step` of the ring on. By a warpgroup; `rows` is the offset in bytes of its 64 rows.
 template <class Tile>
 __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8][4], const Ring<Tile>& ring, unsigned rows, int step, int tiles,
@@ -34,13 +41,14 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile, ++step) {
     wait_for<Tile::checked>(ring.full(step), ring.parity(step), error, step % Tile::stages, step);
-    const unsigned long long left = tile_descriptor(ring.stage(step) + rows), right = tile_descriptor(ring.stage(step) + Tile::left_bytes);
+    const unsigned long long left = operand_descriptor<Tile::left_by_rows>(ring.stage(step) + rows);
+    const unsigned long long right = operand_descriptor<Tile::right_by_rows>(ring.stage(step) + Tile::left_bytes);
     pin(sums[0]);
     begin_multiplications();
 #pragma unroll
     for (int part = 0; part < Tile::depth / 16; ++part) {
-      constexpr int part_bytes = 32;
-      Tile::multiply(sums, left + part * (part_bytes / 16), right + part * (part_bytes / 16), tile + part > 0);
+      constexpr int left_step = Tile::left_by_rows ? 2048 : 32, right_step = Tile::right_by_rows ? 2048 : 32;  // bytes of 16 of depth
+      Tile::multiply(sums, left + part * (left_step / 16), right + part * (right_step / 16), tile + part > 0);
     }
     commit_multiplications();
     // While this tile is multiplied the one before is done with.

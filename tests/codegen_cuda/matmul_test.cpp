@@ -215,6 +215,20 @@ TEST(MatmulWgmma, SwappedForFewRows) {
   }
 }
 
+// The right operand as most exporters leave it: depth x columns, 64 columns side by side in a box.
+TEST(MatmulWgmma, RightOperandByRows) {
+  for (const char* shape : {"bm=64 bn=64 stages=2 blocks=1 group=2 swap=0 persistent=1 split=1",
+                            "bm=128 bn=192 stages=2 blocks=1 group=2 swap=0 persistent=0 split=1",
+                            "bm=64 bn=32 stages=3 blocks=1 group=2 swap=1 persistent=1 split=1",
+                            "bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=0 split=2"}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma {}", shape),
+                  .region = matmul_text({.columns = 200, .depth = 168, .columns_major = false, .epilogue = MatmulEpilogue::Residual}),
+                  .shapes = rows({1, 65, 130}),
+                  .capacity = {{"n", 130}}});
+  }
+}
+
 TEST(MatmulWgmma, CapacityLargerThanTheRows) {
   for (const int swap : {0, 1}) {
     expect_right({.part = "h200",

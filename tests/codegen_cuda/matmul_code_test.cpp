@@ -1,0 +1,267 @@
+// Machine code of matmul: the kernels of MiniLM's and BERT-base's eight (columns, depth) pairs, in the buckets between matmul's edges, on three architectures.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "codegen_cuda/backend.h"
+#include "codegen_cuda/compile.h"
+#include "codegen_cuda/matmul_mma.h"
+#include "codegen_cuda/matmul_skeletons.h"
+#include "codegen_cuda/matmul_wgmma.h"
+#include "ir/schedule.h"
+#include "tests/codegen_cuda/kernel_case.h"
+#include "tests/codegen_cuda/matmul_cases.h"
+
+namespace anydim::codegen_cuda::testing {
+namespace {
+
+using Region = std::shared_ptr<const TestRegion>;
+
+// In the order in which a layer has them: queries, keys and values; attention's output; the two of the feed-forward part.
+std::vector<MatmulText> layer(std::int64_t width) {
+  const auto text = [](std::int64_t columns, std::int64_t depth, MatmulEpilogue epilogue) {
+    return MatmulText{.columns = columns, .depth = depth, .dtype = "bf16", .result = "bf16", .epilogue = epilogue};
+  };
+  return {text(3 * width, width, MatmulEpilogue::Bias), text(width, width, MatmulEpilogue::LayerNorm),
+          text(4 * width, width, MatmulEpilogue::BiasGelu), text(width, 4 * width, MatmulEpilogue::LayerNorm)};
+}
+
+struct Choice {
+  ir::Schedule schedule;
+  ir::Bucket bucket;
+};
+
+// The cheapest schedule of each bucket; each schedule once.
+std::vector<Choice> choices(const ir::Backend& backend, const ir::Region& region) {
+  std::vector<Choice> result;
+  std::set<std::string> seen;
+  std::vector<std::int64_t> edges = backend.key_edges(region).at(0);
+  edges.push_back(16385);
+  std::int64_t low = 1;
+  for (const std::int64_t edge : edges) {
+    const ir::Bucket bucket = bucket_of({{low, edge - 1, 1}});
+    const std::array<std::int64_t, 1> keys{edge - 1};
+    const auto schedules = backend.candidates(region, bucket);
+    const auto best = std::min_element(schedules.begin(), schedules.end(), [&](const ir::Schedule& a, const ir::Schedule& b) {
+      return backend.estimate(region, a, keys, 1) < backend.estimate(region, b, keys, 1);
+    });
+    if (seen.insert(to_string(*best)).second) result.push_back({*best, bucket});
+    low = edge;
+  }
+  return result;
+}
+
+// A spill, or a remark that products were serialised or register reallocation ignored, makes compile() throw. With ANYDIM_EVERY_KERNEL set every kernel
+// is compiled; else each fourth, and all of MiniLM's on sm_90a.
+TEST(MatmulCode, EncodersInEveryBucket) {
+  const bool every = std::getenv("ANYDIM_EVERY_KERNEL") != nullptr;
+  std::size_t number = 0, compiled = 0;
+  for (const char* part : {"h200", "a100", "b200"}) {
+    const CudaTarget target = *target_named(part);
+    const auto backend = make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+    for (const std::int64_t width : {384, 768}) {
+      for (const MatmulText& text : layer(width)) {
+        const Region region = make_region(matmul_text(text));
+        for (const Choice& choice : choices(*backend, region->region)) {
+          const bool always = target.has_wgmma() && width == 384;
+          if (!every && !always && ++number % 4 != 0) continue;
+          SCOPED_TRACE(fmt::format("{} columns={} depth={} {}", part, text.columns, text.depth, to_string(choice.schedule)));
+          const ir::CompiledKernel kernel = backend->compile(region->region, choice.bucket, choice.schedule);
+          EXPECT_EQ(kernel.resources.spills, 0);
+          EXPECT_EQ(kernel.resources.stack_bytes, 0);
+          EXPECT_NE(choice.schedule.name, "matmul_simt");
+          ASSERT_FALSE(kernel.launches.empty());
+          EXPECT_LE(kernel.launches.front().shared_bytes, target.shared_per_block);
+          ++compiled;
+        }
+      }
+    }
+  }
+  RecordProperty("kernels", static_cast<int>(compiled));
+  EXPECT_GT(compiled, 60u);
+}
+
+// Registers at launch and what warpgroups trade must fit what a block gets, or the reallocation never returns.
+TEST(MatmulCode, WarpgroupsTradeNoMoreRegistersThanThereAre) {
+  const CudaTarget target = *target_named("h200");
+  const auto skeleton = make_matmul_wgmma_skeleton();
+  const Region region =
+      make_region(matmul_text({.columns = 1536, .depth = 384, .dtype = "bf16", .result = "bf16", .epilogue = MatmulEpilogue::BiasGelu}));
+  const PlanInputs inputs{target, region->region, region->form};
+  int trading = 0;
+  for (const std::int64_t rows : {64, 128}) {
+    for (std::int64_t columns = 16; columns <= 256; columns += 16) {
+      for (const std::int64_t blocks : {1, 2, 3}) {
+        const WgmmaSchedule schedule{.block_rows = rows, .block_columns = columns, .stages = 2, .blocks = blocks};
+        if (skeleton->misfit(inputs, schedule.schedule())) continue;
+        const WgmmaSchedule::Registers registers = schedule.registers(target.registers_per_multiprocessor);
+        EXPECT_LE(registers.launch * schedule.threads() * blocks, target.registers_per_multiprocessor);
+        if (registers.multiplying == 0) continue;
+        ++trading;
+        EXPECT_LE(registers.starting + registers.multiplying * schedule.multiplying_warpgroups(),
+                  registers.launch * (schedule.multiplying_warpgroups() + 1));
+        if (columns % 64 != 0) continue;
+        SCOPED_TRACE(to_string(schedule.schedule()));
+        const NvrtcOutput output = Nvrtc::open()->compile(skeleton->emit(inputs, {}, schedule.schedule(), false).source, "trade",
+                                                          target.architecture, CudaOutput::Cubin);
+        EXPECT_EQ(faults_in(output.log), "");
+        EXPECT_EQ(resources_in(output.log).registers, registers.launch);
+      }
+    }
+  }
+  EXPECT_GT(trading, 0);
+}
+
+// Names of instructions of a kernel's machine code.
+std::string disassembled(const std::string& nvdisasm, const CudaTarget& target, const Region& region, const char* schedule) {
+  const auto backend = make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+  const ir::CompiledKernel kernel = backend->compile(region->region, bucket_of({{}}), ir::parse_schedule(schedule));
+  const std::string file = ::testing::TempDir() + "/matmul_code.cubin";
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(kernel.code.data()), static_cast<std::streamsize>(kernel.code.size()));
+  std::string text;
+  FILE* pipe = popen(fmt::format("'{}' '{}'", nvdisasm, file).c_str(), "r");
+  if (pipe == nullptr) return {};
+  std::array<char, 65536> part{};
+  while (const std::size_t bytes = fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), bytes);
+  pclose(pipe);
+  std::filesystem::remove(file);
+  return text;
+}
+
+TEST(MatmulCode, Instructions) {
+  const char* nvdisasm = std::getenv("ANYDIM_NVDISASM");
+  if (nvdisasm == nullptr || *nvdisasm == '\0') GTEST_SKIP() << "no nvdisasm (ANYDIM_NVDISASM)";
+  const Region region =
+      make_region(matmul_text({.columns = 1536, .depth = 384, .dtype = "bf16", .result = "bf16", .epilogue = MatmulEpilogue::BiasGelu}));
+  struct Expected {
+    const char *part, *schedule;
+    std::vector<const char*> held, not_held;
+  };
+  const std::vector<Expected> all{
+      {"a100",
+       "matmul_mma bm=64 bn=64 bk=64 stages=3 down=2 across=2 group=8 whole=0 split=1",
+       {"HMMA.16816.F32.BF16", "LDGSTS.E", "LDSM.16.M88.4"},
+       {"HGMMA", "LDL", "STL"}},
+      {"b200",
+       "matmul_mma bm=64 bn=64 bk=64 stages=3 down=2 across=2 group=8 whole=0 split=1",
+       {"HMMA.16816.F32.BF16", "LDGSTS.E", "LDSM.16.M88.4"},
+       {"LDL", "STL"}},
+      {"h200",
+       "matmul_mma bm=16 bn=64 bk=64 stages=3 down=1 across=4 group=8 whole=0 split=2",
+       {"HMMA.16816.F32.BF16", "LDGSTS.E", "ACQBULK", "UCGABAR_ARV"},
+       {"HGMMA", "LDL", "STL"}},
+      {"h200",
+       "matmul_wgmma bm=128 bn=192 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1",
+       {"HGMMA.64x192x16.F32.BF16", "UTMALDG.2D", "SYNCS.PHASECHK", "WARPGROUP.ARRIVE", "ACQBULK", "PREEXIT"},
+       {"HMMA", "LDL", "STL"}},
+      {"h200",
+       "matmul_wgmma bm=128 bn=256 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1",
+       {"HGMMA.64x256x16.F32.BF16", "USETMAXREG"},
+       {"HMMA", "LDL", "STL"}},
+  };
+  for (const Expected& expected : all) {
+    SCOPED_TRACE(std::string(expected.part) + " " + expected.schedule);
+    const std::string code = disassembled(nvdisasm, *target_named(expected.part), region, expected.schedule);
+    ASSERT_NE(code, "");
+    for (const char* instruction : expected.held) EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
+    for (const char* instruction : expected.not_held)
+      EXPECT_EQ(code.find(fmt::format(" {}", instruction)), std::string::npos) << instruction;
+  }
+}
+
+// ---- Plans ----
+
+TEST(MatmulPlan, CandidatesFitAndReadBack) {
+  for (const char* part : {"a100", "h200", "l40s", "b200"}) {
+    const CudaTarget target = *target_named(part);
+    for (const MatmulText& text : layer(384)) {
+      const Region region = make_region(matmul_text(text));
+      const PlanInputs inputs{target, region->region, region->form};
+      for (const auto& skeleton : all_skeletons()) {
+        if (!skeleton->accepts(inputs)) continue;
+        for (const ir::BucketInterval interval : {ir::BucketInterval{1, 16, 1}, ir::BucketInterval{1, 200, 1}, ir::BucketInterval{}}) {
+          const auto schedules = skeleton->candidates(inputs, bucket_of({interval}));
+          EXPECT_FALSE(schedules.empty()) << skeleton->name();
+          double last = 0;
+          for (const ir::Schedule& schedule : schedules) {
+            EXPECT_EQ(schedule.name, skeleton->name());
+            EXPECT_EQ(skeleton->misfit(inputs, schedule), std::nullopt) << to_string(schedule);
+            EXPECT_EQ(ir::parse_schedule(to_string(schedule)), schedule);
+            const std::array<std::int64_t, 1> few{10}, many{100000}, none{0};
+            EXPECT_GT(skeleton->estimate(inputs, schedule, few), 0);
+            EXPECT_GT(skeleton->estimate(inputs, schedule, many), skeleton->estimate(inputs, schedule, few));
+            EXPECT_EQ(skeleton->estimate(inputs, schedule, none), 0);
+            last = std::max(last, skeleton->estimate(inputs, schedule, few));
+          }
+          EXPECT_LT(last, 1e-2);
+        }
+        for (const auto& edges : skeleton->key_edges(inputs)) EXPECT_TRUE(std::is_sorted(edges.begin(), edges.end()));
+      }
+    }
+  }
+}
+
+// Tiles are chosen to fill a wave: a product of 512 x 768 has more blocks than 128 x 128 tiles would give, and few rows swap operands or split the depth.
+TEST(MatmulPlan, TilesFillAWave) {
+  const CudaTarget target = *target_named("h200");
+  const auto skeleton = make_matmul_wgmma_skeleton();
+  const Region region =
+      make_region(matmul_text({.columns = 768, .depth = 768, .dtype = "bf16", .result = "bf16", .epilogue = MatmulEpilogue::Bias}));
+  const PlanInputs inputs{target, region->region, region->form};
+  const WgmmaSchedule middling = WgmmaSchedule::from(skeleton->candidates(inputs, bucket_of({{512, 512, 1}})).front());
+  const std::int64_t tiles = (512 / middling.block_rows) * ((768 + middling.block_columns - 1) / middling.block_columns);
+  EXPECT_GE(tiles, 66);
+  EXPECT_LE(tiles, 132);
+  const WgmmaSchedule large = WgmmaSchedule::from(skeleton->candidates(inputs, bucket_of({{8192, 8192, 1}})).front());
+  EXPECT_GE(large.block_rows * large.block_columns, 128 * 128);
+}
+
+TEST(MatmulPlan, MisfitsSayWhy) {
+  const CudaTarget target = *target_named("a100");
+  const Region region = make_region(matmul_text({.columns = 136, .depth = 72, .columns_major = false}));
+  const PlanInputs inputs{target, region->region, region->form};
+  const auto mma = make_matmul_mma_skeleton();
+  const auto why = [&](const char* schedule) { return mma->misfit(inputs, ir::parse_schedule(schedule)).value_or(""); };
+  EXPECT_EQ(why("matmul_mma bm=24 bn=32 bk=32 stages=3 down=1 across=1 group=8 whole=0 split=1"),
+            "every warp computes whole fragments of 16 x 16");
+  EXPECT_EQ(why("matmul_mma bm=32 bn=48 bk=32 stages=3 down=1 across=1 group=8 whole=0 split=1"),
+            "rows of the right tile are 16, 32 or a multiple of 64");
+  EXPECT_EQ(why("matmul_mma bm=128 bn=128 bk=64 stages=6 down=4 across=2 group=8 whole=0 split=1"),
+            "it needs 196608 bytes of shared memory, and a block gets 166912");
+  EXPECT_EQ(why("matmul_mma bm=64 bn=64 bk=32 stages=3 down=2 across=2 group=8 whole=0 split=2"),
+            "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows");
+  const CudaTarget hopper = *target_named("h200");
+  const PlanInputs boxes{hopper, region->region, region->form};
+  EXPECT_FALSE(make_matmul_wgmma_skeleton()->accepts(inputs));
+  EXPECT_EQ(make_matmul_wgmma_skeleton()->misfit(
+                boxes, ir::parse_schedule("matmul_wgmma bm=64 bn=48 stages=3 blocks=1 group=8 swap=0 persistent=0 split=1")),
+            "bn is a multiple of 64 where the operand's rows lie contiguous");
+}
+
+// What can't be copied in boxes is left to the other ways: a depth that varies, rows that are no multiples of 16 bytes, strides that vary.
+TEST(MatmulPlan, WgmmaTakesWhatBoxesCanHold) {
+  const CudaTarget target = *target_named("h200");
+  const auto accepts = [&](const std::string& text) {
+    const Region region = make_region(text);
+    return make_matmul_wgmma_skeleton()->accepts({target, region->region, region->form});
+  };
+  EXPECT_TRUE(accepts(matmul_text({.columns = 64, .depth = 72})));
+  EXPECT_FALSE(accepts(matmul_text({.columns = 64, .depth = 70})));
+  EXPECT_FALSE(accepts(matmul_text({.columns = 64, .depth = 0})));
+  EXPECT_TRUE(accepts(matmul_text({.columns = 64, .depth = 72, .columns_major = false})));
+  EXPECT_FALSE(accepts(matmul_text({.columns = 60, .depth = 72, .columns_major = false})));
+  EXPECT_FALSE(accepts(matmul_text({.columns = 64, .depth = 72, .left_transposed = true})));
+  EXPECT_FALSE(accepts(matmul_text({.columns = 64, .depth = 72, .dtype = "f32"})));
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda::testing
