@@ -36,6 +36,14 @@ bool fits_with(const KernelWriter& kernel, const Dim& dim, std::int64_t slack) {
   return kernel.interval_of(dim).high <= std::numeric_limits<std::int32_t>::max() - slack;
 }
 
+std::string converted(KernelWriter& kernel, ir::DType from, ir::DType to, const std::string& value) {
+  ir::ScalarStep cast;
+  cast.kind = ir::ScalarStep::Kind::Apply;
+  cast.op = ir::Op::cast;
+  cast.dtype = to;
+  return elementwise(kernel, cast, from, {value});
+}
+
 void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t split) {
   if (split == 1) {
     entry.line("const int first_tile = 0, tiles = depth_tiles;");

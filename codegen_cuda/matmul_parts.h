@@ -23,6 +23,9 @@ bool fits_with(const KernelWriter& kernel, const ir::Dim& dim, std::int64_t slac
 // `rank`. Writes nothing but `tiles` where split is 1.
 void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t split);
 
+// A value of one dtype as another.
+std::string converted(KernelWriter& kernel, ir::DType from, ir::DType to, const std::string& value);
+
 // Extents of a matmul as variables of an entry.
 struct MatmulNames {
   IndexVariable rows, columns, depth;

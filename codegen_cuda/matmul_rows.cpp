@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
-#include "ir/error.h"
+#include "codegen_cuda/row_stages.h"
 
 namespace anydim::codegen_cuda {
 
@@ -15,30 +13,6 @@ using ir::DType;
 
 constexpr int width = 4;        // neighbouring columns of a thread
 constexpr int launch_rows = 4;  // rows, and warps, of a block of the launch that runs stages
-
-ir::Op op_of(ir::Reduce reduce) {
-  switch (reduce) {
-    case ir::Reduce::Sum: return ir::Op::add;
-    case ir::Reduce::Product: return ir::Op::mul;
-    case ir::Reduce::Max: return ir::Op::max;
-    case ir::Reduce::Min: return ir::Op::min;
-  }
-  internal_error("a reduction is one of four");
-}
-
-// What an empty row gives.
-std::string neutral(ir::Reduce reduce, DType dtype) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const bool highest = reduce == ir::Reduce::Min;
-  if (reduce == ir::Reduce::Sum || reduce == ir::Reduce::Product)
-    return literal(dtype, reduce == ir::Reduce::Sum ? 0 : 1, reduce == ir::Reduce::Sum ? 0 : 1);
-  if (ir::is_float(dtype)) return literal(dtype, highest ? infinity : -infinity, 0);
-  if (dtype == DType::Bool) return literal(dtype, 0, highest ? 1 : 0);
-  const int bits = static_cast<int>(ir::size_of(dtype)) * 8;
-  if (!ir::is_signed(dtype)) return literal(dtype, 0, highest ? static_cast<std::int64_t>(bits == 64 ? ~0ull : (1ull << bits) - 1) : 0);
-  const auto most = static_cast<std::int64_t>((1ull << (bits - 1)) - 1);
-  return literal(dtype, 0, highest ? most : -most - 1);
-}
 
 // The values' row in shared memory: of elements; rows start aligned and in different banks.
 std::int64_t pitch_in_block(const ir::MatmulForm& form) { return (form.n.extent.constant().value() + width - 1) / width * width + width; }
@@ -180,7 +154,7 @@ void MatmulRows::write_stages(CodeScope& row, const std::string& columns, const 
     std::vector<std::string> partial;
     for (const ir::RowStage::Reduction& reduction : stage.reductions) {
       partial.push_back(kernel_.fresh("partial"));
-      row.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial.back(), neutral(reduction.kind, reduction.dtype)));
+      row.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial.back(), neutral(reduction)));
       program.roots.push_back(reduction.step);
     }
     for (const ir::RowStage::Keep& keep : stage.keeps) program.roots.push_back(keep.step);
@@ -209,14 +183,10 @@ void MatmulRows::write_stages(CodeScope& row, const std::string& columns, const 
       }
       for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
         const ir::RowStage::Reduction& reduction = stage.reductions[i];
-        ir::ScalarStep cast, combine;
-        cast.kind = combine.kind = ir::ScalarStep::Kind::Apply;
-        cast.op = ir::Op::cast;
-        combine.op = op_of(reduction.kind);
-        cast.dtype = combine.dtype = reduction.dtype;
         std::string value = writer.value(point, reduction.step);
-        if (writer.dtype(reduction.step) != reduction.dtype) value = elementwise(kernel_, cast, writer.dtype(reduction.step), {value});
-        point.line(fmt::format("{} = {};", partial[i], elementwise(kernel_, combine, reduction.dtype, {partial[i], value})));
+        if (writer.dtype(reduction.step) != reduction.dtype)
+          value = converted(kernel_, writer.dtype(reduction.step), reduction.dtype, value);
+        point.line(fmt::format("{} = {};", partial[i], combined(kernel_, reduction, partial[i], value)));
       }
       for (const ir::RowStage::Keep& keep : stage.keeps) {
         const auto slot = static_cast<std::size_t>(keep.slot);
@@ -231,14 +201,10 @@ void MatmulRows::write_stages(CodeScope& row, const std::string& columns, const 
     row.line("}");
     for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
       const ir::RowStage::Reduction& reduction = stage.reductions[i];
-      ir::ScalarStep combine;
-      combine.kind = ir::ScalarStep::Kind::Apply;
-      combine.op = op_of(reduction.kind);
-      combine.dtype = reduction.dtype;
       const std::string other = fmt::format("({})__shfl_xor_sync(0xffffffffu, {}, distance)", value_type(reduction.dtype), partial[i]);
       row.line("#pragma unroll");
       row.line(fmt::format("for (int distance = 16; distance > 0; distance /= 2) {} = {};", partial[i],
-                           elementwise(kernel_, combine, reduction.dtype, {partial[i], other})));
+                           combined(kernel_, reduction, partial[i], other)));
       accumulated[static_cast<std::size_t>(reduction.slot)] = partial[i];
     }
   }

@@ -186,37 +186,31 @@ struct Tile {{
                                                fmt::format("first_depth + {}", by_rows ? "line" : fmt::format("chunk * {}", width)));
     loop.line("#pragma unroll");
     loop.line(fmt::format("for (int j = 0; j < {}; ++j) {}_values[i][j] = 0;", width, side.name));
-    kernel_.block(
-        loop, fmt::format("if ({} < {} && {} < {})", row.name, extent.name, depth.name, names_.depth.name), [&](CodeScope& inside) {
-          if (by_rows) inside.define(form_.k.symbol, depth);
-          else inside.define(side.row.symbol, row);
-          const VectorSpace space{.symbol = by_rows ? side.row.symbol : form_.k.symbol,
-                                  .extent = by_rows ? side.row.extent : form_.k.extent,
-                                  .width = width,
-                                  .first = by_rows ? row : depth};
-          const auto last = static_cast<std::int32_t>(side.program.steps.size()) - 1;
-          write_vector(kernel_, inside, space,
-                       {.program = side.program,
-                        .roots = {last},
-                        .stores = {},
-                        .at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
-                          const std::string value = writer.value(point, last);
-                          const std::string element = writer.dtype(last) == form_.accumulate ? value : converted(writer.dtype(last), value);
-                          point.line(fmt::format("{}_values[i][{}] = {};", side.name, lane, element));
-                        }});
-        });
+    kernel_.block(loop, fmt::format("if ({} < {} && {} < {})", row.name, extent.name, depth.name, names_.depth.name),
+                  [&](CodeScope& inside) {
+                    if (by_rows) inside.define(form_.k.symbol, depth);
+                    else inside.define(side.row.symbol, row);
+                    const VectorSpace space{.symbol = by_rows ? side.row.symbol : form_.k.symbol,
+                                            .extent = by_rows ? side.row.extent : form_.k.extent,
+                                            .width = width,
+                                            .first = by_rows ? row : depth};
+                    const auto last = static_cast<std::int32_t>(side.program.steps.size()) - 1;
+                    write_vector(kernel_, inside, space,
+                                 {.program = side.program,
+                                  .roots = {last},
+                                  .stores = {},
+                                  .at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
+                                    const std::string value = writer.value(point, last);
+                                    const std::string element = writer.dtype(last) == form_.accumulate
+                                                                    ? value
+                                                                    : converted(kernel_, writer.dtype(last), form_.accumulate, value);
+                                    point.line(fmt::format("{}_values[i][{}] = {};", side.name, lane, element));
+                                  }});
+                  });
     body.line("#pragma unroll");
     body.line(fmt::format("for (int i = 0; i < {}; ++i) {{", pieces(side)));
     body.append(loop.text());
     body.line("}");
-  }
-
-  std::string converted(ir::DType from, const std::string& value) {
-    ir::ScalarStep cast;
-    cast.kind = ir::ScalarStep::Kind::Apply;
-    cast.op = ir::Op::cast;
-    cast.dtype = form_.accumulate;
-    return elementwise(kernel_, cast, from, {value});
   }
 
   void write_store(CodeScope& body, const Side& side, const std::string& to, const std::string& pitch) {

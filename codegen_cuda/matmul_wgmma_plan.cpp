@@ -23,14 +23,15 @@ class WgmmaSkeleton final : public Skeleton {
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
+    const BoxedOperands operands = boxed_operands(inputs).value();
     std::vector<WgmmaSchedule> found;
     const auto add = [&](WgmmaSchedule schedule) {
       // As many stages as memory has room for; more than the depth has tiles are never used.
       const std::int64_t tiles = (typical.depth + schedule.block_depth - 1) / schedule.block_depth;
       for (schedule.stages = std::min<std::int64_t>(12, std::max<std::int64_t>(2, tiles)); schedule.stages >= 2; --schedule.stages) {
-        if (reason_against(inputs, schedule)) continue;
+        if (reason_against(inputs, operands, schedule)) continue;
         add_with_splits(inputs, schedule, typical, [&](const WgmmaSchedule& one) {
-          if (!reason_against(inputs, one)) found.push_back(one);
+          if (!reason_against(inputs, operands, one)) found.push_back(one);
         });
         return;
       }
@@ -75,7 +76,7 @@ class WgmmaSkeleton final : public Skeleton {
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
 
   std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
-    return reason_against(inputs, WgmmaSchedule::from(schedule));
+    return reason_against(inputs, boxed_operands(inputs).value(), WgmmaSchedule::from(schedule));
   }
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override {
@@ -83,11 +84,10 @@ class WgmmaSkeleton final : public Skeleton {
   }
 
  private:
-  static std::optional<std::string> reason_against(const PlanInputs& inputs, const WgmmaSchedule& schedule) {
+  static std::optional<std::string> reason_against(const PlanInputs& inputs, const BoxedOperands& operands, const WgmmaSchedule& schedule) {
     if (schedule.block_rows != 64 && schedule.block_rows != 128) return "bm is 64 or 128, 64 rows a warpgroup";
     if (schedule.block_columns < 16 || schedule.block_columns > 256 || schedule.block_columns % 16 != 0)
       return "bn is a multiple of 16 from 16 to 256";
-    const BoxedOperands operands = boxed_operands(inputs).value();
     if ((schedule.swapped ? operands.left : operands.right).major == Major::Rows && schedule.block_columns % 64 != 0)
       return "bn is a multiple of 64 where the operand's rows lie contiguous";
     if (schedule.stages < 2 || schedule.group < 1 || schedule.blocks < 1) return "stages is at least 2, group and blocks at least 1";

@@ -2,20 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "ir/affine.h"
+#include "codegen_cuda/matmul_operands.h"
+#include "codegen_cuda/vector_lanes.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
 
 using ir::Dim;
-
-bool depends_on_values(const Dim& dim) {
-  for (const ir::DimLeaf& leaf : dim.leaves()) {
-    if (!leaf.is_symbol() || leaf.symbol.starts_with('#')) return true;
-  }
-  return false;
-}
 
 // Address of the vector's first element.
 std::string address(KernelWriter& kernel, CodeScope& scope, std::size_t buffer, const Dim& offset) {
@@ -24,18 +18,16 @@ std::string address(KernelWriter& kernel, CodeScope& scope, std::size_t buffer, 
 
 }  // namespace
 
-bool is_vector(KernelWriter& kernel, const VectorSpace& space, const Dim& offset) {
-  if (depends_on_values(offset) || ir::divisor(space.extent, kernel.symbols()) % space.width != 0) return false;
-  const auto along = ir::affine_in(offset, space.symbol);
-  return along && along->stride.is_constant(1) && ir::divisor(along->base, kernel.symbols()) % space.width == 0;
-}
-
 void write_vector(KernelWriter& kernel, CodeScope& scope, const VectorSpace& space, const VectorProgram& program) {
   scope.define(space.symbol, space.first);
   kernel.use("vectors");
   std::vector<std::int32_t> roots = program.roots;
   for (const ir::Store& store : program.stores) roots.push_back(store.step);
   const bool whole = ir::divisor(space.extent, kernel.symbols()) % space.width == 0;
+  // An index that is itself loaded may differ from point to point.
+  const auto is_vector = [&](const Dim& offset) {
+    return whole && !depends_on_values(offset) && is_contiguous(kernel.symbols(), offset, space.symbol, space.extent, space.width);
+  };
   const std::string lane = kernel.fresh("lane_of_vector");
 
   CodeScope point(&scope);
@@ -49,7 +41,7 @@ void write_vector(KernelWriter& kernel, CodeScope& scope, const VectorSpace& spa
     const auto position = static_cast<std::int32_t>(step);
     if (writer.steps()[step].kind != ir::ScalarStep::Kind::Load || writer.conditional(position)) continue;
     const Dim offset = writer.load_offset(position);
-    if (!is_vector(kernel, space, offset)) continue;
+    if (!is_vector(offset)) continue;
     const ir::DType dtype = writer.dtype(position);
     const std::string name = kernel.fresh("loaded");
     scope.line(fmt::format("{} {}[{}];", storage_type(dtype), name, space.width));
@@ -62,7 +54,7 @@ void write_vector(KernelWriter& kernel, CodeScope& scope, const VectorSpace& spa
   std::vector<std::string> after;
   for (const ir::Store& store : program.stores) {
     const Dim offset = writer.store_offset(store);
-    if (!is_vector(kernel, space, offset)) {
+    if (!is_vector(offset)) {
       writer.store(point, store);
       continue;
     }

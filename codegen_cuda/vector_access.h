@@ -1,4 +1,5 @@
-// Programs over elements that lie side by side: whole vectors are loaded and stored where their places are known to be aligned.
+// Programs over elements that lie side by side, the last of which may lie beyond the extent (VectorLanes in vector_lanes.h has no such end): whole
+// vectors are loaded and stored where their places are known to be aligned and there is no such end.
 #pragma once
 
 #include <functional>
@@ -26,8 +27,5 @@ struct VectorProgram {
   std::function<void(ScalarWriter& writer, CodeScope& point, const std::string& lane)> at_point;
 };
 void write_vector(KernelWriter& kernel, CodeScope& scope, const VectorSpace& space, const VectorProgram& program);
-
-// Whether offset, as a function of the space's symbol, is one aligned vector at each of its multiples of width.
-bool is_vector(KernelWriter& kernel, const VectorSpace& space, const ir::Dim& offset);
 
 }  // namespace anydim::codegen_cuda
