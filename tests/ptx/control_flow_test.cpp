@@ -236,8 +236,8 @@ TEST(ControlFlow, unknown_instructions_are_refused_with_their_line) {
     return "accepted";
   };
   EXPECT_EQ(message("frobnicate.u32 %r0, %r1;"), "PTX line 17: the instruction frobnicate.u32 is not known here.");
-  EXPECT_EQ(message("add.cc.u32 %r0, %r1, %r2;"),
-            "PTX line 17: the instruction add.cc.u32 is not known here: the modifier .cc is not understood.");
+  EXPECT_EQ(message("max.cc.u32 %r0, %r1, %r2;"),
+            "PTX line 17: the instruction max.cc.u32 is not known here: the modifier .cc is not understood.");
 }
 
 TEST(ControlFlow, malformed_text_is_refused_with_its_line) {
