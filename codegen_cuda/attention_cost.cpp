@@ -51,6 +51,13 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
                        .keys = size_of_extent(inputs, form.key.extent, keys),
                        .depth = size_of_extent(inputs, form.depth.extent, keys),
                        .width = size_of_extent(inputs, form.width.extent, keys)};
+  if (form.segments) {
+    // As many sequences of a typical length as there are rows for.
+    constexpr double typical = 64;
+    const double length = std::min(typical, sizes.rows);
+    sizes.points *= length > 0 ? sizes.rows / length : 0;
+    sizes.rows = sizes.keys = length;
+  }
   const KeyRange range = key_range(form, inputs.form.symbols);
   if (!range.begins.empty() || !range.ends.empty()) sizes.visible = 0.5;
   const ir::DType stored = form.k.steps.front().dtype;

@@ -60,20 +60,43 @@ void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::Attent
   }
 }
 
-void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const RowNames& rows,
+void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const BlockNames& names,
                       bool wide) {
-  declare_below(kernel, first_row_symbol, form.row.extent);
-  declare_below(kernel, last_row_symbol, form.row.extent);
-  scope.define(first_row_symbol, {rows.first, wide});
-  scope.define(last_row_symbol, {rows.last, wide});
-  const Dim keys = form.key.extent;
-  Dim first = 0, end = keys;
+  const auto define = [&](const std::string& symbol, const std::string& name, const Dim& below) {
+    declare_below(kernel, symbol, below);
+    scope.define(symbol, {name, wide});
+    return Dim::symbol(symbol);
+  };
+  define(first_row_symbol, names.first_row, form.row.extent);
+  define(last_row_symbol, names.last_row, form.row.extent);
+  Dim first = 0, last = form.key.extent;
+  if (form.segments) {
+    first = define("$first", names.first, form.key.extent + 1);
+    last = define("$end", names.end, form.key.extent + 1);
+  }
+  Dim end = last;
+  const Dim start = first;
   for (const Dim& begin : range.begins) first = ir::max(first, begin);
   for (const Dim& limit : range.ends) end = ir::min(end, limit);
-  if (!range.ends.empty()) end = ir::max(end, 0);
-  if (!range.begins.empty()) first = ir::min(first, keys);
+  if (!range.ends.empty()) end = ir::max(end, start);
+  if (!range.begins.empty()) first = ir::min(first, last);
   scope.line(fmt::format("const {} first_key = {}, end_key = {};", index_type(wide), write_index(kernel, scope, first),
                          write_index(kernel, scope, end)));
+}
+
+void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const std::string& batch_points,
+                    const std::string& block_rows, const std::string& points, const std::string& slot) {
+  const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
+                    count = write_index(kernel, scope, form.segments->count), rows = write_index(kernel, scope, form.row.extent);
+  scope.line(fmt::format("check_offsets({}, {}, {}, error, {});", offsets, count, rows, form.segments->check));
+  scope.line(fmt::format("const BlockPlace place = place_segment_block({}, {}, {}, {}, {}, {}, {});", offsets, count, rows, batch_points,
+                         block_rows, points, slot));
+  scope.line("if (!place.any) return;");
+}
+
+Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows) {
+  if (!form.segments) return ir::ceil_div(form.row.extent, block_rows);
+  return ir::floor_div(form.row.extent, block_rows) + form.segments->count + 1;  // device/attention_blocks.cuh
 }
 
 void write_element_function(KernelWriter& kernel, CodeScope& scope, const ElementFunction& function, const ir::ScalarProgram& program) {
@@ -139,15 +162,20 @@ void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm
   const KeyRange range = key_range(form, kernel.inputs().form.symbols);
   const bool later_rows_see_more = !range.ends.empty() && range.begins.empty();
   const Dim count = batch_points(form);
-  scope.line(fmt::format("const int rows = {}, keys = {};", write_index(kernel, scope, form.row.extent),
-                         write_index(kernel, scope, form.key.extent)));
-  scope.line(fmt::format("const BlockPlace place = place_block(rows, {}, {}, {}, {}, {});", write_index(kernel, scope, count), block_rows,
-                         points, slot, later_rows_see_more));
-  scope.line("if (!place.any) return;");
+  if (form.segments) {
+    place_segments(kernel, scope, form, write_index(kernel, scope, count), block_rows, points, slot);
+    scope.line("const int rows = place.end, keys = place.end - place.first;");
+  } else {
+    scope.line(fmt::format("const int rows = {}, keys = {};", write_index(kernel, scope, form.row.extent),
+                           write_index(kernel, scope, form.key.extent)));
+    scope.line(fmt::format("const BlockPlace place = place_block(rows, {}, {}, {}, {}, {});", write_index(kernel, scope, count), block_rows,
+                           points, slot, later_rows_see_more));
+    scope.line("if (!place.any) return;");
+  }
   const bool wide = !kernel.fits_int(count);
   scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
   define_batch_point(kernel, scope, form, {"point", wide});
-  define_key_range(kernel, scope, form, range, {"place.first_row", "place.last_row"}, false);
+  define_key_range(kernel, scope, form, range, {"place.first_row", "place.last_row", "place.first", "place.end"}, false);
 }
 
 void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const AttentionOperands& operands,

@@ -1,6 +1,7 @@
 // What surrounds the device function of every attention kernel: the batch point, the keys that its rows may see, functions that give single elements.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,21 @@ ir::Dim batch_points(const ir::AttentionForm& form);
 // Defines the batch symbols from `point`, a variable with the number of the batch point.
 void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const IndexVariable& point);
 
-// Expressions for a block's first and last row.
-struct RowNames {
-  std::string first, last;
+// Defines first_key and end_key: [first_key, end_key) lies within the block's sequence and holds all that the block's rows may see. `wide`: they and
+// the variables of `names` are long long.
+struct BlockNames {
+  std::string first_row, last_row;  // of the block
+  std::string first, end;           // of its sequence (forms with segments)
 };
-// Defines first_key and end_key: [first_key, end_key) lies within the keys and holds all that the block's rows may see.
-void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const RowNames& rows,
-                      bool wide);
+void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range,
+                      const BlockNames& names, bool wide);
+
+// For forms with segments: reports offsets that break the rule and defines `place`; blocks without work return. `batch_points`,
+// `block_rows`, `points`, `slot`: arguments of place_segment_block.
+void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const std::string& batch_points,
+                    const std::string& block_rows, const std::string& points, const std::string& slot);
+// Blocks of the grid along the rows of a batch point.
+ir::Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows);
 
 struct ElementParameter {
   std::string symbol, name;  // loop symbol, and what the function calls it

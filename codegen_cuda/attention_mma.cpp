@@ -27,6 +27,8 @@ class AttentionMma final : public Skeleton {
     return attention_operands(inputs.region, form, inputs.form.symbols).has_value();
   }
 
+  bool takes_segments() const override { return true; }
+
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override;
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
     return attention_mma_seconds(inputs.target, AttentionMmaSchedule::from(schedule), attention_sizes(inputs, keys), has_column(inputs));
@@ -40,8 +42,9 @@ class AttentionMma final : public Skeleton {
 };
 
 std::vector<ir::Schedule> AttentionMma::candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const {
-  const ir::Interval rows = extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent);
+  ir::Interval rows = extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent);
   const ir::Interval keys = extent_in_bucket(inputs, bucket, attention_form(inputs).key.extent);
+  if (attention_form(inputs).segments) rows.low = std::min<std::int64_t>(rows.low, 1);  // of a sequence, whatever they are in all
   std::vector<AttentionMmaSchedule> schedules{
       {.warps = 4, .points = 1, .tiles = 1, .keys = 64, .stages = 2},  // the safe one
       {.warps = 8, .points = 1, .tiles = 1, .keys = 64, .stages = 2},  {.warps = 4, .points = 1, .tiles = 2, .keys = 64, .stages = 2},
@@ -112,7 +115,7 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
   const AttentionScore score = attention_score(form);
 
   KernelWriter kernel(inputs, bucket, fmt::format("// {}: {}\n", inputs.region.name, to_string(schedule)));
-  for (const char* piece : {"tensor_cores", "attention", "attention_mma"}) kernel.use(piece);
+  for (const char* piece : {"report", "tensor_cores", "attention_blocks", "attention", "attention_mma"}) kernel.use(piece);
   kernel.declare(numbers(fields, *operands, score));
   reserve_attention_names(kernel);
   const EntryOptions options{
@@ -132,7 +135,7 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
 
   ir::DeviceLaunch launch;
   launch.entry = options.name;
-  launch.grid[0] = ir::ceil_div(form.row.extent, fields.block_rows()) * ir::ceil_div(batch_points(form), fields.points);
+  launch.grid[0] = row_blocks(form, fields.block_rows()) * ir::ceil_div(batch_points(form), fields.points);
   launch.block[0] = options.threads;
   launch.shared_bytes = fields.shared_bytes(operands->depth, operands->width, score.form == ScoreForm::Column);
   launch.dependent = inputs.target.has_dependent_launch();

@@ -20,6 +20,7 @@ class AttentionSimt final : public Skeleton {
  public:
   std::string_view name() const override { return "attention_simt"; }
   bool accepts(const PlanInputs& inputs) const override { return std::holds_alternative<ir::AttentionForm>(inputs.form.skeleton); }
+  bool takes_segments() const override { return true; }
 
   // Fewer columns a lane than the widest head needs mean that scores are computed more than once.
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
@@ -53,8 +54,7 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
   reserve_attention_names(kernel);
   const EntryOptions options{.name = "attention", .threads = threads, .blocks = 0, .tensor_maps = 0, .dependent = true};
   CodeScope& scope = kernel.begin_entry(options);
-  const Dim points = batch_points(form), row_blocks = ir::ceil_div(form.row.extent, block_rows),
-            width_blocks = ir::ceil_div(form.width.extent, columns * lanes);
+  const Dim points = batch_points(form);
   // Loop variables are 32 bits wide where that suffices for all of them.
   const bool wide = !kernel.fits_int(form.row.extent) || !kernel.fits_int(form.key.extent) || !kernel.fits_int(form.depth.extent) ||
                     !kernel.fits_int(form.width.extent);
@@ -62,24 +62,34 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
   const auto line = [&](const char* name, const Dim& dim) {
     scope.line(fmt::format("const long long {} = {};", name, write_index(kernel, scope, dim)));
   };
-  line("rows", form.row.extent);
-  line("keys", form.key.extent);
   line("depth", form.depth.extent);
   line("width", form.width.extent);
-  scope.line("const long long row_blocks = (rows + Kernel::block_rows - 1) / Kernel::block_rows;");
   scope.line("const long long width_blocks = (width + Kernel::tile_width - 1) / Kernel::tile_width;");
-  scope.line(fmt::format("if (blockIdx.x >= {} * row_blocks * width_blocks) return;", write_index(kernel, scope, points)));
-  scope.line("// Blocks of one batch point follow each other: rows, then columns.");
-  scope.line(fmt::format("const {} first_row = blockIdx.x % row_blocks * Kernel::block_rows;", index));
   const KeyRange range = key_range(form, inputs.form.symbols);
+  const bool wide_point = !kernel.fits_int(points);
+  if (form.segments) {
+    kernel.use("report");
+    kernel.use("attention_blocks");
+    place_segments(kernel, scope, form, write_index(kernel, scope, points) + " * width_blocks", "Kernel::block_rows", "1", "0");
+    scope.line("const long long rows = place.end, keys = place.end - place.first;");
+    scope.line(fmt::format("const {} first_row = place.first_row;", index));
+    scope.line("const long long first_column = place.point % width_blocks * Kernel::tile_width;");
+    scope.line(fmt::format("const {} point = place.point / width_blocks;", index_type(wide_point)));
+  } else {
+    line("rows", form.row.extent);
+    line("keys", form.key.extent);
+    scope.line("const long long row_blocks = (rows + Kernel::block_rows - 1) / Kernel::block_rows;");
+    scope.line(fmt::format("if (blockIdx.x >= {} * row_blocks * width_blocks) return;", write_index(kernel, scope, points)));
+    scope.line("// Blocks of one batch point follow each other: rows, then columns.");
+    scope.line(fmt::format("const {} first_row = blockIdx.x % row_blocks * Kernel::block_rows;", index));
+    scope.line("const long long first_column = blockIdx.x / row_blocks % width_blocks * Kernel::tile_width;");
+    scope.line(fmt::format("const {} point = blockIdx.x / row_blocks / width_blocks;", index_type(wide_point)));
+  }
   if (!range.begins.empty() || !range.ends.empty())
     scope.line(
         fmt::format("const {} last_row = (first_row + Kernel::block_rows < rows ? first_row + Kernel::block_rows : rows) - 1;", index));
-  scope.line("const long long first_column = blockIdx.x / row_blocks % width_blocks * Kernel::tile_width;");
-  const bool wide_point = !kernel.fits_int(points);
-  scope.line(fmt::format("const {} point = blockIdx.x / row_blocks / width_blocks;", index_type(wide_point)));
   define_batch_point(kernel, scope, form, {"point", wide_point});
-  define_key_range(kernel, scope, form, range, {"first_row", "last_row"}, wide);
+  define_key_range(kernel, scope, form, range, {"first_row", "last_row", "place.first", "place.end"}, wide);
   const auto element = [&](const char* name, const ElementParameter& row, const ElementParameter& column,
                            const ir::ScalarProgram& program) {
     write_element_function(kernel, scope, {.name = name, .type = real, .parameters = {row, column}, .wide = wide}, program);
@@ -98,7 +108,7 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
 
   ir::DeviceLaunch launch;
   launch.entry = options.name;
-  launch.grid[0] = row_blocks * width_blocks * points;
+  launch.grid[0] = row_blocks(form, block_rows) * ir::ceil_div(form.width.extent, columns * lanes) * points;
   launch.block[0] = options.threads;
   launch.dependent = inputs.target.has_dependent_launch();
   return {.source = kernel.finish(), .launches = {std::move(launch)}};

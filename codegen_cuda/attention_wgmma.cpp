@@ -36,7 +36,8 @@ std::optional<MappedRows> mapped(const ir::Region& region, const AttentionRows& 
   const std::int64_t part = std::min<std::int64_t>(columns, 64);
   result.map = {.buffer = rows.buffer,
                 .dtype = dtype,
-                .dims = {Dim(*stride), ir::simplify(ir::floor_div(elements, *stride), symbols)},
+                // No map has an empty dim; of nothing, no row is read.
+                .dims = {Dim(*stride), ir::max(ir::simplify(ir::floor_div(elements, *stride), symbols), 1)},
                 .strides = {Dim(*stride * 2)},
                 .box = {static_cast<std::int32_t>(part), static_cast<std::int32_t>(box_rows)},
                 .swizzle_bytes = static_cast<std::int32_t>(part * 2)};
@@ -102,6 +103,7 @@ class AttentionWgmma final : public Skeleton {
     return inputs.target.has_wgmma() && std::holds_alternative<ir::AttentionForm>(inputs.form.skeleton) &&
            mapped_operands(inputs, 64).has_value();
   }
+  bool takes_segments() const override { return true; }
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override;
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
     return attention_wgmma_seconds(inputs.target, AttentionWgmmaSchedule::from(schedule), attention_sizes(inputs, keys),
@@ -169,7 +171,9 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
   const AttentionScore score = attention_score(form);
 
   KernelWriter kernel(inputs, bucket, fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule), checked ? ", checked" : ""));
-  for (const char* piece : {"tensor_cores", "checked_wait", "barriers", "wgmma", "attention", "attention_wgmma"}) kernel.use(piece);
+  for (const char* piece :
+       {"report", "tensor_cores", "checked_wait", "barriers", "wgmma", "attention_blocks", "attention", "attention_wgmma"})
+    kernel.use(piece);
   kernel.declare(numbers(fields, mapped->operands, score, checked));
   reserve_attention_names(kernel);
   const EntryOptions options{.name = "attention",
@@ -194,7 +198,7 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
 
   ir::DeviceLaunch launch;
   launch.entry = options.name;
-  launch.grid[0] = ir::ceil_div(form.row.extent, fields.block_rows()) * batch_points(form);
+  launch.grid[0] = row_blocks(form, fields.block_rows()) * batch_points(form);
   launch.block[0] = options.threads;
   launch.shared_bytes = fields.shared_bytes(mapped->operands.depth, mapped->operands.width, score.form == ScoreForm::Column);
   launch.tensor_maps = {mapped->query.map, mapped->key.map, mapped->value.map};

@@ -18,31 +18,6 @@ struct OutputRows {
 __device__ __forceinline__ float negative_infinity() { return __uint_as_float(0xff800000u); }
 constexpr float log2_e = 1.4426950408889634f;
 
-// What a block of the grid works on. Row blocks of a batch point follow each other, so that they share keys and values in the L2 cache.
-struct BlockPlace {
-  bool any = false;   // the grid may be larger than the work
-  bool live = true;   // false: repeats the last batch point and stores nothing, because the block has room for more batch points than there are
-  long long point = 0;
-  int first_row = 0, last_row = 0;  // of the block
-};
-
-// Blocks that have `rows` of `points` batch points each; `slot` is this warp's batch point among them. Where later rows see more keys they go first.
-__device__ __forceinline__ BlockPlace place_block(int rows, long long batch_points, int block_rows, int points, int slot, bool later_rows_first) {
-  const int row_blocks = rows / block_rows + (rows % block_rows != 0);
-  if (row_blocks == 0) return {};
-  const long long group = blockIdx.x / static_cast<unsigned>(row_blocks);
-  int row_block = static_cast<int>(blockIdx.x % static_cast<unsigned>(row_blocks));
-  if (later_rows_first) row_block = row_blocks - 1 - row_block;
-  if (group * points >= batch_points) return {};
-  const long long point = group * points + slot;
-  const int first = row_block * block_rows, left = rows - first;
-  return {true, point < batch_points, point < batch_points ? point : batch_points - 1, first, first + (left < block_rows ? left : block_rows) - 1};
-}
-
-__device__ __forceinline__ int tile_count(int first_key, int end_key, int tile_keys) {
-  return end_key > first_key ? (end_key - first_key + tile_keys - 1) / tile_keys : 0;
-}
-
 __device__ __forceinline__ float exp2_fast(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));

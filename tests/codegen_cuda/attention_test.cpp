@@ -194,6 +194,113 @@ TEST(CudaAttention, NeighboursDoNotMatter) {
   }
 }
 
+// Cuts rows into stretches of these lengths in turn, some of them empty.
+void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
+  const std::vector<std::int64_t> stretches{3, 0, 70, 1, 17, 40};
+  const std::int64_t segments = offsets.elements() - 1;
+  std::int64_t at = 0;
+  for (std::int64_t s = 0; s <= segments; ++s) {
+    offsets.set_integer(s, s == segments ? rows : at);
+    at = std::min(rows, at + stretches[static_cast<std::size_t>(s) % stretches.size()]);
+  }
+}
+
+// Sequences laid end to end; heads of one merged tensor.
+std::string segments_text(const std::string& dtype, const std::string& bias_parameter, const std::string& bias) {
+  return "fn @main(%x: Tensor[(t, 192), " + dtype + "], %offsets: Tensor[(n), i64]" + bias_parameter + ") -> Tensor[(t, 64), f32]" + R"(
+  where t in [0, 4096], n in [1, 64] {
+  %w = cast(%x) {to = f32}
+  %xq, %xk, %xv = split(%w) {axis = 1}
+  %heads = shape(t, 2, 32)
+  %q3 = dyn.reshape(%xq, %heads)
+  %k3 = dyn.reshape(%xk, %heads)
+  %v3 = dyn.reshape(%xv, %heads)
+  %q = transpose(%q3) {perm = (1, 0, 2)}
+  %k = transpose(%k3) {perm = (1, 0, 2)}
+  %v = transpose(%v3) {perm = (1, 0, 2)}
+  %a = attention(%q, %k, %v, )" +
+         bias + R"(, %offsets) {scale = 0.17677669}
+  %m = transpose(%a) {perm = (1, 0, 2)}
+  %flat = shape(t, 64)
+  %r = dyn.reshape(%m, %flat)
+  return %r
+})";
+}
+
+const std::vector<std::pair<std::string, std::string>> segment_schedules{
+    {"a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2"},
+    {"a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1"},
+    {"h200", "attention_wgmma groups=1 keys=32 stages=2"},
+    {"a100", "attention_simt columns=1"}};
+
+TEST(CudaAttention, Segments) {
+  const Region plain = make_region(segments_text("bf16", "", "none"));
+  const Region biased = make_region(segments_text("bf16", ", %bias: Tensor[(2, t, t), f32]", "%bias"));
+  for (const auto& [part, schedule] : segment_schedules) {
+    const KernelCase kernel = attention_kernel(plain, part, schedule), with_bias = attention_kernel(biased, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx), module_with_bias = ptx::parse_ptx(with_bias.ptx);
+    for (const Symbols& symbols :
+         std::vector<Symbols>{{{"t", 0}, {"n", 1}}, {{"t", 1}, {"n", 3}}, {{"t", 74}, {"n", 4}}, {{"t", 161}, {"n", 9}}}) {
+      SCOPED_TRACE(schedule + " t=" + std::to_string(symbols.at("t")));
+      for (const bool bias : {false, true}) {
+        if (bias && symbols.at("t") != 74) continue;
+        const Region& region = bias ? biased : plain;
+        auto inputs = real_inputs(*region, symbols);
+        fill_offsets(inputs[1], symbols.at("t"));
+        const CaseRun got = run_case(bias ? with_bias : kernel, bias ? module_with_bias : module, symbols, inputs, machine_of(part));
+        EXPECT_EQ(got.findings, "");
+        EXPECT_EQ(got.error.check, -1);
+        EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
+      }
+    }
+  }
+}
+
+TEST(CudaAttention, SegmentsKeepToThemselves) {
+  const Region region = make_region(segments_text("bf16", "", "none"));
+  const Symbols symbols{{"t", 91}, {"n", 6}};
+  for (const auto& [part, schedule] : segment_schedules) {
+    SCOPED_TRACE(schedule);
+    const KernelCase kernel = attention_kernel(region, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+    CaseOptions options = machine_of(part);
+    auto inputs = real_inputs(*region, symbols);
+    fill_offsets(inputs[1], 91);
+    const ir::Tensor clean = run_case(kernel, module, symbols, inputs, options).outputs.at(0);
+    const std::int64_t first = inputs[1].integer_at(2), last = inputs[1].integer_at(3);
+    for (std::int64_t i = first * 192; i < last * 192; ++i) inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
+    options.capacity = {{"t", 130}, {"n", 8}};
+    const CaseRun spoilt = run_case(kernel, module, symbols, inputs, options);
+    EXPECT_EQ(spoilt.findings, "");
+    for (std::int64_t i = 0; i < clean.elements(); ++i) {
+      if (i >= first * 64 && i < last * 64) EXPECT_TRUE(std::isnan(spoilt.outputs.at(0).real_at(i)));
+      else ASSERT_EQ(spoilt.outputs.at(0).real_at(i), clean.real_at(i)) << "element " << i;
+    }
+  }
+}
+
+TEST(CudaAttention, WrongOffsetsAreReported) {
+  const Region region = make_region(segments_text("bf16", "", "none"));
+  const Symbols symbols{{"t", 50}, {"n", 4}};
+  for (const auto& [part, schedule] : segment_schedules) {
+    SCOPED_TRACE(schedule);
+    const KernelCase kernel = attention_kernel(region, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+    const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> wrong{
+        {{1, 10, 20, 50}, 1}, {{0, 30, 20, 50}, 20}, {{0, 10, 20, 49}, 49}, {{0, 1000, 20, 50}, 20}, {{0, -7, 20, 50}, -7}};
+    for (const auto& [offsets, value] : wrong) {
+      auto inputs = real_inputs(*region, symbols);
+      for (std::size_t i = 0; i < offsets.size(); ++i) inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+      CaseOptions options = machine_of(part);
+      options.machine.check_races = false;  // sequences that overlap write the same rows
+      const CaseRun got = run_case(kernel, module, symbols, inputs, options);
+      EXPECT_EQ(got.findings, "");
+      EXPECT_EQ(got.error.check, std::get<ir::AttentionForm>(region->form.skeleton).segments->check);
+      EXPECT_EQ(got.error.value, value);
+    }
+  }
+}
+
 TEST(CudaAttention, AcceptsAndOrdersSchedules) {
   const Region narrow = make_region(merged_attention({.heads = 2, .depth = 64}));
   const Region wide = make_region(merged_attention({.heads = 2, .depth = 64, .dtype = "f32", .result = "f32"}));
