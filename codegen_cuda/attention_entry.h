@@ -27,8 +27,8 @@ struct BlockNames {
   std::string first_row, last_row;  // of the block
   std::string first, end;           // of its sequence (forms with segments)
 };
-void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range,
-                      const BlockNames& names, bool wide);
+void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const BlockNames& names,
+                      bool wide);
 
 // For forms with segments: reports offsets that break the rule and defines `place`; blocks without work return. `batch_points`,
 // `block_rows`, `points`, `slot`: arguments of place_segment_block.
