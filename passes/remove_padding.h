@@ -1,0 +1,24 @@
+// Padded models compiled to packed execution: the rows that a mask hides are left out of the computation.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/module.h"
+#include "passes/row_packer.h"
+
+namespace anydim::passes {
+
+struct PackedModule {
+  ir::Module module;  // @main over the same parameters and those that `plan` names; types inferred
+  PackingPlan plan;
+};
+struct PackingResult {
+  std::optional<PackedModule> packed{};
+  std::string reason{};  // where there is none: which op or result stands in the way
+};
+
+// `module` as recognise_composites leaves it. Results that keep hidden rows are refused unless `zero_hidden` (then zeros stand there).
+PackingResult remove_padding(const ir::Module& module, bool zero_hidden);
+
+}  // namespace anydim::passes

@@ -1,0 +1,318 @@
+#include "passes/row_packer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/expand.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+RowPacker::RowPacker(const Function& padded, bool zero_hidden)
+    : padded_(padded), zero_hidden_(zero_hidden), definitions_(padded.values.size(), nullptr) {
+  for (const Binding& binding : padded.body.bindings)
+    for (const ValueId result : binding.results) definitions_[result] = &binding;
+}
+
+void RowPacker::refuse(const Binding& binding, const std::string& why) const {
+  throw CannotPack{fmt::format("{} {}", describe(padded_, binding), why)};
+}
+
+void RowPacker::find_rows() {
+  for (const Binding& binding : padded_.body.bindings) {
+    if (binding.op != Op::attention) continue;
+    const MaskVerdict verdict = find_mask(padded_, padded_.body, binding);
+    if (!verdict.finding) throw CannotPack{verdict.reason};
+    plan_.mask = verdict.finding->mask;
+    plan_.kept = verdict.finding->kept;
+    const Dims& dims = type(plan_.mask).dims;
+    batch_ = dims[0];
+    sequence_ = dims[1];
+    if (batch_.is_constant() || sequence_.is_constant() || batch_ == sequence_)
+      throw CannotPack{fmt::format("batch and sequence of %{} are not two unknown dims", padded_.values[plan_.mask].name)};
+    return;
+  }
+  throw CannotPack{"no attention was recognised"};
+}
+
+Function RowPacker::run(PackingPlan& plan) {
+  find_rows();
+  made_.name = padded_.name;
+  made_.symbols = padded_.symbols;
+  tokens_ = made_.symbols.fresh("tokens");
+  SymbolInfo tokens = *made_.symbols.find(tokens_.leaf().symbol);
+  tokens.opaque = false;
+  tokens.reason = "rows that take part";
+  made_.symbols.declare(tokens_.leaf().symbol, tokens);
+  for (const ValueId id : padded_.body.parameters) {
+    const ValueId copy = made_.add_value(padded_.values[id].name, padded_.values[id].type);
+    made_.body.parameters.push_back(copy);
+    plain_[id] = copy;
+  }
+  for (const ValueId result : padded_.body.results) {
+    if (!holds_rows(result)) {
+      made_.body.results.push_back(plain(result));
+    } else if (zero_hidden_) {
+      made_.body.results.push_back(unpacked(result));
+    } else {
+      throw CannotPack{fmt::format("result %{} keeps hidden rows, as the model computes them; --masked-rows zero gives zeros there",
+                                   padded_.values[result].name)};
+    }
+  }
+  made_.result_names = padded_.result_names;
+  plan_.mask = plain_.at(plan_.mask);
+  plan = plan_;
+  return std::move(made_);
+}
+
+ValueId RowPacker::parameter(ValueId PackingPlan::* which, const char* name, const Dim& extent) {
+  if (plan_.*which == no_value) {
+    plan_.*which = made_.add_value(std::string("packing.") + name, TensorType{DType::I64, {extent}});
+    made_.body.parameters.push_back(plan_.*which);
+  }
+  return plan_.*which;
+}
+
+std::optional<RowAxes> RowPacker::row_axes(ValueId value) const {
+  const Type& kind = padded_.values[value].type;
+  if (!kind.is_tensor()) return std::nullopt;
+  const Dims& dims = kind.tensor.dims;
+  const Dim product = batch_ * sequence_;
+  std::vector<std::size_t> batches, sequences, products;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis] == batch_) batches.push_back(axis);
+    else if (dims[axis] == sequence_) sequences.push_back(axis);
+    else if (dims[axis] == product) products.push_back(axis);
+  }
+  if (products.size() == 1 && batches.empty() && sequences.empty()) return RowAxes{products[0], products[0]};
+  if (batches.empty() || sequences.empty()) return std::nullopt;
+  if (batches.size() > 1 || sequences.size() > 1 || !products.empty())
+    throw CannotPack{fmt::format("%{} has rows along several dims", padded_.values[value].name)};
+  return RowAxes{batches[0], sequences[0]};
+}
+
+RowPacker::Dims RowPacker::packed_dims(const Dims& dims, const RowAxes& axes) const {
+  Dims result;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (axis == axes.sequence) result.push_back(tokens_);
+    else if (axis != axes.batch) result.push_back(dims[axis]);
+  }
+  return result;
+}
+
+ValueId RowPacker::add(Op op, std::vector<ValueId> operands, Attributes attributes, const Binding& like, const Dims& dims) {
+  const std::string name = like.results.empty() ? "packed" : padded_.values[like.results[0]].name + "_packed";
+  const ValueId result = made_.add_value(name);
+  made_.body.bindings.push_back({.op = op,
+                                 .operands = std::move(operands),
+                                 .results = {result},
+                                 .attributes = std::move(attributes),
+                                 .dims = dims,
+                                 .source = like.source});
+  return result;
+}
+
+ValueId RowPacker::reshaped(ValueId value, const Dims& dims, const Binding& like) {
+  const ValueId shape = add(Op::shape, {}, {}, like, dims);
+  return add(Op::dyn_reshape, {value, shape}, {}, like);
+}
+
+ValueId RowPacker::squeezed(ValueId value, std::vector<std::int64_t> axes, const Binding& like) {
+  return axes.empty() ? value : add(Op::squeeze, {value}, {{"axes", std::move(axes)}}, like);
+}
+
+ValueId RowPacker::packed(ValueId value) {
+  if (const auto found = packed_.find(value); found != packed_.end()) return found->second;
+  const auto axes = row_axes(value);
+  if (!axes) return plain(value);
+  const Binding* binding = definition(value);
+  const ValueId result = binding == nullptr ? pack_parameter(value, *axes) : pack_binding(*binding, value, *axes);
+  packed_[value] = result;
+  return result;
+}
+
+ValueId RowPacker::pack_parameter(ValueId value, const RowAxes& axes) {
+  const Dims& dims = type(value).dims;
+  const Binding like{.results = {value}, .source = padded_.values[value].name};
+  if (!axes.leading()) throw CannotPack{fmt::format("batch and sequence are not the first dims of input %{}", padded_.values[value].name)};
+  ValueId rows = plain_.at(value);
+  if (!axes.merged()) {
+    Dims merged{batch_ * sequence_};
+    merged.insert(merged.end(), dims.begin() + 2, dims.end());
+    rows = reshaped(rows, merged, like);
+  }
+  return add(Op::gather, {rows, parameter(&PackingPlan::rows, "rows", tokens_)}, {{"axis", std::int64_t{0}}}, like);
+}
+
+ValueId RowPacker::aligned(const Binding& binding, ValueId operand, std::size_t rank, const RowAxes& axes) {
+  const Dims& dims = type(operand).dims;
+  const std::size_t missing = rank - dims.size();
+  const auto extent_is = [&](std::size_t axis, const Dim& extent) { return axis >= missing && dims[axis - missing] == extent; };
+  const auto own = [&](std::size_t axis) { return static_cast<std::int64_t>(axis - missing); };
+  if (axes.merged()) {
+    if (extent_is(axes.batch, batch_ * sequence_)) return packed(operand);
+    return plain(operand);
+  }
+  const bool has_batch = extent_is(axes.batch, batch_), has_sequence = extent_is(axes.sequence, sequence_);
+  if (has_batch && has_sequence) {
+    const auto found = row_axes(operand);
+    if (!found || found->batch + missing != axes.batch || found->sequence + missing != axes.sequence)
+      refuse(binding, fmt::format("reads %{} along other rows", padded_.values[operand].name));
+    return packed(operand);
+  }
+  for (const std::size_t axis : {axes.batch, axes.sequence}) {
+    const bool named = axis == axes.batch ? has_batch : has_sequence;
+    if (axis >= missing && !named && !dims[axis - missing].is_constant(1))
+      refuse(binding, fmt::format("broadcasts %{} in a way that only the run decides", padded_.values[operand].name));
+  }
+  const ValueId copy = plain(operand);
+  const bool batch_axis = axes.batch >= missing, sequence_axis = axes.sequence >= missing;
+  if (has_sequence) {
+    const ValueId narrow = squeezed(copy, batch_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{}, binding);
+    const std::int64_t axis = own(axes.sequence) - (batch_axis && axes.batch < axes.sequence ? 1 : 0);
+    return add(Op::gather, {narrow, parameter(&PackingPlan::positions, "positions", tokens_)}, {{"axis", axis}}, binding);
+  }
+  if (has_batch) {
+    if (axes.sequence != axes.batch + 1)
+      refuse(binding, fmt::format("reads %{} once a sequence, between other dims", padded_.values[operand].name));
+    const ValueId narrow = squeezed(copy, {own(axes.sequence)}, binding);
+    return add(Op::gather, {narrow, parameter(&PackingPlan::sequences, "sequences", tokens_)}, {{"axis", own(axes.batch)}}, binding);
+  }
+  // One element for all rows: the batch's dim of extent 1 goes, the sequence's stays and broadcasts.
+  return squeezed(copy, batch_axis && sequence_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{}, binding);
+}
+
+ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const RowAxes& axes) {
+  const OpInfo& op = info(binding.op);
+  const std::size_t rank = type(value).rank();
+  if (op.has(traits::elementwise)) {
+    std::vector<ValueId> operands;
+    for (const ValueId operand : binding.operands) operands.push_back(aligned(binding, operand, rank, axes));
+    return add(binding.op, std::move(operands), binding.attributes, binding);
+  }
+  if (op.has(traits::reshapes)) return pack_reshape(binding, axes);
+  switch (binding.op) {
+    case Op::transpose: return pack_transpose(binding, axes);
+    case Op::broadcast_to:
+    case Op::dyn_broadcast_to: {
+      const ValueId source = aligned(binding, binding.operands[0], rank, axes);
+      const ValueId shape = add(Op::shape, {}, {}, binding, packed_dims(type(value).dims, axes));
+      return add(Op::dyn_broadcast_to, {source, shape}, {}, binding);
+    }
+    case Op::gather: {
+      // A table that has no rows, read at each row's index.
+      const ValueId table = binding.operands[0], indices = binding.operands[1];
+      if (holds_rows(table) || !holds_rows(indices)) refuse(binding, "picks among rows");
+      return add(Op::gather, {plain(table), packed(indices)}, binding.attributes, binding);
+    }
+    case Op::layer_norm:
+    case Op::softmax:
+    case Op::log_softmax:
+    case Op::split:
+    case Op::concat: return pack_along(binding, value, axes);
+    case Op::reduce_sum:
+    case Op::reduce_mean:
+    case Op::reduce_max:
+    case Op::reduce_min:
+    case Op::reduce_prod: return pack_reduction(binding, axes);
+    case Op::matmul: return pack_matmul(binding, axes);
+    case Op::attention: return pack_attention(binding, axes);
+    default: refuse(binding, "is not known to keep rows to themselves");
+  }
+}
+
+ValueId RowPacker::pack_reshape(const Binding& binding, const RowAxes& axes) {
+  const ValueId source = binding.operands[0];
+  const auto from = row_axes(source);
+  if (!from || !from->leading() || !axes.leading()) refuse(binding, "takes rows apart or joins them with other dims");
+  return reshaped(packed(source), packed_dims(type(binding.results[0]).dims, axes), binding);
+}
+
+ValueId RowPacker::pack_transpose(const Binding& binding, const RowAxes& axes) {
+  const ValueId source = binding.operands[0];
+  const RowAxes from = *row_axes(source);
+  const std::size_t rank = type(source).rank();
+  std::vector<std::int64_t> perm;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    if (!axes.merged() && axis == axes.batch) continue;
+    std::int64_t old = static_cast<std::int64_t>(rank - 1 - axis);
+    if (has_attribute(binding, "perm")) old = integers_attribute(binding, "perm")[axis];
+    if (old < 0) old += static_cast<std::int64_t>(rank);
+    perm.push_back(static_cast<std::int64_t>(from.packed(static_cast<std::size_t>(old))));
+  }
+  return add(Op::transpose, {packed(source)}, {{"perm", std::move(perm)}}, binding);
+}
+
+ValueId RowPacker::pack_along(const Binding& binding, ValueId value, const RowAxes& axes) {
+  const std::size_t rank = type(value).rank();
+  std::int64_t axis = integer_attribute(binding, "axis");
+  if (axis < 0) axis += static_cast<std::int64_t>(rank);
+  const auto along = static_cast<std::size_t>(axis);
+  const bool onwards = binding.op == Op::layer_norm;
+  if (along == axes.batch || along == axes.sequence || (onwards && (along < axes.batch || along < axes.sequence)))
+    refuse(binding, "works across rows");
+  Binding copy{.op = binding.op, .attributes = binding.attributes, .source = binding.source};
+  copy.attributes.insert_or_assign("axis", static_cast<std::int64_t>(axes.packed(along)));
+  for (std::size_t i = 0; i < binding.operands.size(); ++i) {
+    const ValueId operand = binding.operands[i];
+    if (operand == no_value) copy.operands.push_back(no_value);
+    else if (i > 0 && binding.op != Op::concat) copy.operands.push_back(plain(operand));
+    else if (row_axes(operand) == std::optional(axes)) copy.operands.push_back(packed(operand));
+    else refuse(binding, fmt::format("joins rows with %{}, which has none", padded_.values[operand].name));
+  }
+  for (const ValueId result : binding.results) {
+    copy.results.push_back(made_.add_value(padded_.values[result].name + "_packed"));
+    packed_[result] = copy.results.back();
+  }
+  made_.body.bindings.push_back(std::move(copy));
+  return packed_.at(value);
+}
+
+ValueId RowPacker::pack_reduction(const Binding& binding, const RowAxes&) {
+  const ValueId source = binding.operands[0];
+  const auto from = row_axes(source);
+  if (!from) refuse(binding, "makes rows");
+  std::vector<std::int64_t> axes;
+  for (const std::size_t axis : normalised_axes(binding, type(source).rank())) {
+    if (axis == from->batch || axis == from->sequence) refuse(binding, "works across rows");
+    axes.push_back(static_cast<std::int64_t>(from->packed(axis)));
+  }
+  Attributes attributes = binding.attributes;
+  attributes.insert_or_assign("axes", std::move(axes));
+  return add(binding.op, {packed(source)}, std::move(attributes), binding);
+}
+
+ValueId RowPacker::pack_matmul(const Binding& binding, const RowAxes& axes) {
+  const ValueId left = binding.operands[0], right = binding.operands[1];
+  const auto from = row_axes(left);
+  const std::size_t last = type(left).rank() - 1;
+  if (!from || holds_rows(right) || type(right).rank() > 2 || from->batch == last || from->sequence == last || !(*from == axes))
+    refuse(binding, "multiplies rows by rows");
+  return add(Op::matmul, {packed(left), plain(right)}, {}, binding);
+}
+
+ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
+  const ValueId bias = binding.operands.size() > 3 ? binding.operands[3] : no_value;
+  auto found = masks_.find(bias);
+  if (found == masks_.end()) found = masks_.emplace(bias, find_mask(padded_, padded_.body, binding)).first;
+  const auto& [finding, reason] = found->second;
+  if (!finding) throw CannotPack{reason};
+  const std::size_t rank = type(binding.results[0]).rank();
+  if (plain_.at(finding->mask) != plain_.at(plan_.mask) || finding->kept != plan_.kept || finding->batch_axis != axes.batch)
+    refuse(binding, "has another mask than the attention before it");
+  if (axes.sequence != rank - 2) refuse(binding, "does not have its rows in the last dim but one");
+  if (!finding->nothing_else) refuse(binding, "adds more to its scores than a mask of keys");
+  std::vector<ValueId> operands;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (row_axes(binding.operands[i]) != std::optional(axes)) refuse(binding, "attends to other rows than its own");
+    operands.push_back(packed(binding.operands[i]));
+  }
+  operands.push_back(no_value);
+  operands.push_back(parameter(&PackingPlan::offsets, "offsets", batch_ + 1));
+  return add(Op::attention, std::move(operands), binding.attributes, binding);
+}
+
+}  // namespace anydim::passes

@@ -1,0 +1,106 @@
+// A function over padded [batch, sequence] rows rewritten over the rows that take part, laid end to end.
+//
+// Rows are asked for from the results backwards. A value whose dims hold batch and sequence (side by side or apart, or as one product) has one row for each of
+// them; its packed form has one dim `tokens` in their place, at the sequence's position. Every op on the way must keep rows to themselves (elementwise ops,
+// products with weights, norms and reductions along other dims, views that leave rows whole), be attention under a mask that is proven to hide
+// the other rows (passes/mask_proof.h), or reduce rows in a way that provably ignores hidden ones (sums of what is 0 there, the first row).
+// Values of one axis alone are gathered at each row's position or sequence. Anything else refuses the rewrite, naming the op.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/mask_proof.h"
+
+namespace anydim::passes {
+
+// Thrown where an op stands in the way; caught by pack_rows().
+struct CannotPack {
+  std::string reason;
+};
+
+// Which axes of a padded value count batch and sequence; equal where one axis counts their product.
+struct RowAxes {
+  std::size_t batch = 0, sequence = 0;
+  bool merged() const { return batch == sequence; }
+  bool leading() const { return batch == 0 && sequence <= 1; }
+  // Axes of the packed value: the sequence's axis, moved up where the batch's stood before it.
+  std::size_t rows() const { return sequence - (batch < sequence ? 1 : 0); }
+  std::size_t packed(std::size_t axis) const { return axis - (!merged() && batch < axis ? 1 : 0); }
+  bool operator==(const RowAxes&) const = default;
+};
+
+// What a call must supply beside the model's inputs, and when it may take this way at all.
+struct PackingPlan {
+  ir::ValueId mask = ir::no_value;  // parameter of the padded function
+  std::int64_t kept = 1;            // its entry at rows that take part, 1 - kept elsewhere
+  bool first_rows = false;          // the first row of every sequence must take part
+  // Parameters of the packed function after those of the padded one, i64:
+  ir::ValueId rows = ir::no_value;       // (tokens): position of each packed row among batch * sequence
+  ir::ValueId offsets = ir::no_value;    // (batch + 1): first packed row of each sequence, then tokens
+  ir::ValueId positions = ir::no_value;  // (tokens): position within its sequence
+  ir::ValueId sequences = ir::no_value;  // (tokens): its sequence
+  ir::ValueId places = ir::no_value;     // (batch * sequence): packed row of each padded one, -1 for hidden ones
+};
+
+class RowPacker {
+ public:
+  // `padded` has the types of inference. Results that keep hidden rows are refused unless `zero_hidden`, which gives zeros there.
+  RowPacker(const ir::Function& padded, bool zero_hidden);
+
+  // The packed function, without types; `plan` speaks of its parameters. Throws CannotPack.
+  ir::Function run(PackingPlan& plan);
+
+ private:
+  using Dims = std::vector<ir::Dim>;
+
+  const ir::Binding* definition(ir::ValueId value) const { return definitions_[value]; }
+  const ir::TensorType& type(ir::ValueId value) const { return padded_.tensor_type(value); }
+  [[noreturn]] void refuse(const ir::Binding& binding, const std::string& why) const;
+  void find_rows();  // mask, batch and sequence dims, from the first attention
+
+  // Row axes of dims; nullopt where they hold no rows. Refused (naming `value`) where rows stand along two axes.
+  std::optional<RowAxes> row_axes(ir::ValueId value) const;
+  bool holds_rows(ir::ValueId value) const { return row_axes(value).has_value(); }
+  Dims packed_dims(const Dims& dims, const RowAxes& axes) const;
+
+  // Packed form of a value with rows; the same value for values without (copied with all that it needs).
+  ir::ValueId packed(ir::ValueId value);
+  ir::ValueId plain(ir::ValueId value);
+  ir::ValueId unpacked(ir::ValueId value);  // back to padded, zeros at hidden rows
+  // An operand of an elementwise op or broadcast whose result has `rank` dims and `axes`.
+  ir::ValueId aligned(const ir::Binding& binding, ir::ValueId operand, std::size_t rank, const RowAxes& axes);
+
+  ir::ValueId pack_parameter(ir::ValueId value, const RowAxes& axes);
+  ir::ValueId pack_binding(const ir::Binding& binding, ir::ValueId value, const RowAxes& axes);
+  ir::ValueId pack_reshape(const ir::Binding& binding, const RowAxes& axes);
+  ir::ValueId pack_transpose(const ir::Binding& binding, const RowAxes& axes);
+  ir::ValueId pack_along(const ir::Binding& binding, ir::ValueId value, const RowAxes& axes);  // norms, softmax, split, concat
+  ir::ValueId pack_reduction(const ir::Binding& binding, const RowAxes& axes);
+  ir::ValueId pack_matmul(const ir::Binding& binding, const RowAxes& axes);
+  ir::ValueId pack_attention(const ir::Binding& binding, const RowAxes& axes);
+  ir::ValueId plain_binding(const ir::Binding& binding, ir::ValueId value);
+  ir::ValueId reduce_rows(const ir::Binding& binding);
+  ir::ValueId first_rows(const ir::Binding& binding);
+  bool zero_where_hidden(ir::ValueId value) const;
+
+  // New bindings in the packed function.
+  ir::ValueId add(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, const ir::Binding& like, const Dims& dims = {});
+  ir::ValueId reshaped(ir::ValueId value, const Dims& dims, const ir::Binding& like);
+  ir::ValueId squeezed(ir::ValueId value, std::vector<std::int64_t> axes, const ir::Binding& like);
+  ir::ValueId parameter(ir::ValueId PackingPlan::* which, const char* name, const ir::Dim& extent);
+
+  const ir::Function& padded_;
+  bool zero_hidden_;
+  std::vector<const ir::Binding*> definitions_;
+  std::map<ir::ValueId, MaskVerdict> masks_;  // by bias
+  ir::Dim batch_, sequence_, tokens_;
+  PackingPlan plan_;
+  ir::Function made_;
+  std::map<ir::ValueId, ir::ValueId> packed_, plain_;
+};
+
+}  // namespace anydim::passes
