@@ -11,6 +11,7 @@
 #include "api/gpu_bench.h"
 #include "api/inputs.h"
 #include "api/load.h"
+#include "api/model.h"
 #include "api/options.h"
 #include "api/specialize.h"
 #include "api/system.h"

@@ -90,6 +90,18 @@ ir::Module optimize(ir::Module module, const std::vector<std::string>& names, co
   return module;
 }
 
+ir::Module recognise_composites(ir::Module module, const CompileOptions& options) {
+  std::vector<std::string> names;
+  for (const passes::Pass& pass : passes::pipeline_passes()) {
+    if (std::ranges::find(options.skipped_passes, pass.name) == options.skipped_passes.end()) names.emplace_back(pass.name);
+    if (pass.name == "recognise_composites") break;
+  }
+  const passes::PipelineOptions pipeline = pipeline_options(options);
+  passes::PassContext context{.options = pipeline};
+  passes::run_passes(module, context, names);
+  return module;
+}
+
 std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs) {
   internal_check(!module.functions.empty(), "a module has an entry function");
   return ir::evaluate(module, module.functions[0], std::move(inputs));

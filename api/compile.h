@@ -33,6 +33,9 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
 // Throws Error{CommandLine} for an unknown pass.
 ir::Module optimize(ir::Module module, const std::vector<std::string>& passes, const CompileOptions& options = {});
 
+// The module up to and with the pass recognise_composites, which remove_padding reads. Running the whole pipeline on it again changes nothing of it.
+ir::Module recognise_composites(ir::Module module, const CompileOptions& options = {});
+
 // Runs the module's entry on the reference evaluator, slowly, after the same narrowing. Inputs in the order of its parameters.
 std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs);
 // The module with only these results, for evaluate_reference.

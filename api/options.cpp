@@ -72,6 +72,12 @@ DeviceKind parse_device(std::string_view text) {
   throw Error(ErrorKind::CommandLine, fmt::format("--device {} is neither cpu nor cuda", text));
 }
 
+MaskedRows parse_masked_rows(std::string_view text) {
+  if (text == "keep") return MaskedRows::Keep;
+  if (text == "zero") return MaskedRows::Zero;
+  throw Error(ErrorKind::CommandLine, fmt::format("--masked-rows {} is neither keep nor zero", text));
+}
+
 int available_threads() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

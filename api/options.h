@@ -31,6 +31,13 @@ std::pair<std::string, Policy> parse_policy(std::string_view text);
 enum class DeviceKind { Cpu, Cuda };
 DeviceKind parse_device(std::string_view text);  // "cpu", "cuda"; throws Error{CommandLine}
 
+// Rows of results that a mask hides.
+enum class MaskedRows {
+  Keep,  // as the model computes them
+  Zero,  // zeros, which allows them not to be computed
+};
+MaskedRows parse_masked_rows(std::string_view text);  // "keep", "zero"; throws Error{CommandLine}
+
 struct CompileOptions {
   DeviceKind device = DeviceKind::Cpu;
   std::vector<DimRange> dims{};
@@ -41,7 +48,8 @@ struct CompileOptions {
   std::optional<std::filesystem::path> cache_folder{};     // absent: runtime::default_cache_folder()
   bool keep_kernels = true;                                // false: no cache on disk
   std::optional<std::int64_t> memory_limit{};              // bytes of one call
-  bool background = true;                                  // the rest of the tables is compiled beside the calls
+  MaskedRows masked_rows = MaskedRows::Keep;
+  bool background = true;  // the rest of the tables is compiled beside the calls
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
 };

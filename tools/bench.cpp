@@ -71,22 +71,22 @@ Figures measure(const BenchOptions& options, const CommonOptions& common, const 
   const auto begin = Clock::now();
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
-  const auto executable = compile(load_model(options.arguments[0]), compile_options);
+  const auto model = Model::compile(load_model(options.arguments[0]), compile_options);
   figures.load_s = seconds_since(begin);
-  const std::vector<InputInfo> inputs = inputs_of(executable->program());
   std::vector<std::vector<ir::Tensor>> work;
-  for (const Batch& batch : batches) {
-    work.push_back(feed(inputs, batch_inputs(texts, batch)));
-    figures.computed_tokens += static_cast<std::int64_t>(batch.texts.size()) * batch.longest;
-  }
+  for (const Batch& batch : batches) work.push_back(feed(model->inputs(), batch_inputs(texts, batch)));
   for (const Text& text : texts) figures.useful_tokens += static_cast<std::int64_t>(text.size());
 
-  runtime::Context context(executable);
+  ModelContext context(model);
   context.run(work[0]);
   figures.first_result_s = process.seconds();
   // The warm-up pass also lets the rest of the kernels arrive: what is timed is the steady state.
-  for (const auto& batch : work) context.run(batch);
-  executable->kernels().complete();
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    context.run(work[i]);
+    const auto padded_rows = static_cast<std::int64_t>(batches[i].texts.size()) * batches[i].longest;
+    figures.computed_tokens += context.packed_rows().value_or(padded_rows);
+  }
+  model->complete();
 
   double best = std::numeric_limits<double>::max();
   std::vector<double> times;

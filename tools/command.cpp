@@ -45,11 +45,11 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 CompileOptions compile_options(const CommonOptions& options) {
   if (options.executor == "graph") throw not_in_this_release("--executor graph", "use --executor vm");
   if (options.precision != "f32") throw not_in_this_release("--precision " + options.precision, "use --precision f32");
-  if (options.masked_rows != "keep") throw not_in_this_release("--masked-rows " + options.masked_rows, "use --masked-rows keep");
   if (!options.database.empty()) throw not_in_this_release("--db", "kernels are chosen by the cost model");
 
   CompileOptions compile;
   compile.device = parse_device(options.device);
+  compile.masked_rows = parse_masked_rows(options.masked_rows);
   for (const std::string& dim : options.dims) compile.dims.push_back(parse_dim_range(dim));
   for (const std::string& text : options.policies) {
     compile.policies.push_back(parse_policy(text));

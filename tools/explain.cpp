@@ -66,17 +66,26 @@ std::vector<ir::Tensor> make_inputs(const std::vector<InputInfo>& inputs, const 
   return tensors;
 }
 
-// Integers of 1 mean something to most models (a token, an unmasked place); where a model refuses them, 0 fits every table.
-CallExplanation explain_with_some_inputs(const std::shared_ptr<const runtime::Executable>& executable,
-                                         const std::vector<InputShape>& shapes, int repeat) {
-  const std::vector<InputInfo> inputs = inputs_of(executable->program());
+CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>& inputs, int repeat) {
+  const auto packed = model.packing() ? runtime::pack_inputs(*model.packing(), inputs) : std::nullopt;
+  const auto executable = packed ? model.packed() : model.padded();
+  executable->kernels().complete();
   runtime::Context context(executable);
+  return explain_call(context, packed ? packed->tensors : inputs, repeat);
+}
+
+// Integers of 1 mean something to most models (a token, an unmasked place); where a model refuses them, 0 fits every table.
+CallExplanation explain_with_some_inputs(const Model& model, const std::vector<InputShape>& shapes, int repeat) {
   try {
-    return explain_call(context, make_inputs(inputs, shapes, 1), repeat);
+    return explain_way_of(model, make_inputs(model.inputs(), shapes, 1), repeat);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Inputs) throw;
   }
-  return explain_call(context, make_inputs(inputs, shapes, 0), repeat);
+  return explain_way_of(model, make_inputs(model.inputs(), shapes, 0), repeat);
+}
+
+std::string padding_of(const Model& model) {
+  return model.packing() ? "removed: rows that the mask hides are not computed" : "kept: " + model.padded_because();
 }
 
 nlohmann::json to_json(const CallExplanation& call) {
@@ -151,11 +160,16 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
     ir::Module checked = module;  // names, ranks and contradictions, with messages
     fix_shapes(checked, shapes);
   }
-  const auto executable = compile(std::move(module), compile_options);
-  executable->kernels().complete();
-  const CallExplanation call = explain_with_some_inputs(executable, shapes, options.repeat);
-  if (common.json) fmt::print("{}\n", to_json(call).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  else print(call);
+  const auto model = Model::compile(std::move(module), compile_options);
+  const CallExplanation call = explain_with_some_inputs(*model, shapes, options.repeat);
+  if (common.json) {
+    nlohmann::json object = to_json(call);
+    object["padding"] = padding_of(*model);
+    fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  print(call);
+  fmt::print("padding: {}\n", padding_of(*model));
 }
 
 }  // namespace

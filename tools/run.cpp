@@ -55,12 +55,10 @@ Results run_reference(ir::Module module, const RunOptions& options, const Compil
 }
 
 Results run_compiled(ir::Module module, const RunOptions& options, const CompileOptions& compile_options, const NamedTensors& inputs) {
-  const auto executable = compile(std::move(module), compile_options);
-  Results results;
-  for (const ir::Program::Output& output : executable->program().outputs) results.names.push_back(output.name);
+  const auto model = Model::compile(std::move(module), compile_options);
+  Results results{.names = model->output_names(), .tensors = {}};
   if (!options.folder.empty()) check_output_names(results.names);
-  const std::vector<ir::Tensor> arranged = arrange_inputs(inputs_of(executable->program()), inputs);
-  results.tensors = runtime::Context(executable).run(arranged);
+  results.tensors = ModelContext(model).run(arrange_inputs(model->inputs(), inputs));
   return results;
 }
 

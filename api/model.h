@@ -1,0 +1,65 @@
+// A compiled model as its users call it: over packed rows where that is proven to give the same, padded otherwise.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/compile.h"
+#include "api/inputs.h"
+#include "runtime/packing.h"
+
+namespace anydim {
+
+// Shared between threads; each calls it through a ModelContext of its own.
+class Model {
+ public:
+  // Throws what compile() throws.
+  static std::shared_ptr<const Model> compile(ir::Module module, const CompileOptions& options = {});
+
+  const std::vector<InputInfo>& inputs() const { return inputs_; }
+  const std::vector<std::string>& output_names() const { return output_names_; }
+  // Why calls are not packed: the op, mask or result that stands in the way; empty where they are.
+  const std::string& padded_because() const { return padded_because_; }
+
+  const std::optional<runtime::Packing>& packing() const { return packing_; }
+  const std::shared_ptr<const runtime::Executable>& packed() const { return packed_; }  // null: not packed
+  // Compiled when a call first needs it, where calls are packed.
+  std::shared_ptr<const runtime::Executable> padded() const;
+  // Waits until every kernel of what has been compiled is there.
+  void complete() const;
+
+ private:
+  Model() = default;
+
+  std::vector<InputInfo> inputs_;
+  std::vector<std::string> output_names_;
+  std::string padded_because_;
+  std::optional<runtime::Packing> packing_;
+  std::shared_ptr<const runtime::Executable> packed_;
+  CompileOptions options_;
+  CompileTarget target_;
+  mutable std::mutex mutex_;  // of what is below
+  mutable ir::Module module_;
+  mutable std::shared_ptr<const runtime::Executable> padded_;
+};
+
+// One thread's place to call a model.
+class ModelContext {
+ public:
+  explicit ModelContext(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+
+  // Inputs in the order of Model::inputs(). Throws as runtime::Context::run does.
+  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs);
+  // Rows that the last call computed of each sequence's: those that take part where it was packed, nothing where it was not.
+  std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
+
+ private:
+  std::shared_ptr<const Model> model_;
+  std::optional<runtime::Context> packed_, padded_;
+  std::optional<std::int64_t> packed_rows_;
+};
+
+}  // namespace anydim

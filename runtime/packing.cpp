@@ -1,0 +1,81 @@
+#include "runtime/packing.h"
+
+#include <span>
+
+#include "ir/error.h"
+
+namespace anydim::runtime {
+
+namespace {
+
+struct Plan {
+  std::vector<std::int64_t> rows, offsets, positions, sequences, places;
+
+  const std::vector<std::int64_t>& operator[](RowVector which) const {
+    switch (which) {
+      case RowVector::Rows: return rows;
+      case RowVector::Offsets: return offsets;
+      case RowVector::Positions: return positions;
+      case RowVector::Sequences: return sequences;
+      case RowVector::Places: return places;
+    }
+    internal_error("a row vector is one of five");
+  }
+};
+
+// False: an entry is neither 0 nor 1, or a first row is hidden.
+template <typename Entry>
+bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, std::int64_t batch, std::int64_t length) {
+  const auto kept = static_cast<Entry>(packing.kept), hidden = static_cast<Entry>(1 - packing.kept);
+  plan.offsets.push_back(0);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t s = 0; s < length; ++s) {
+      const std::int64_t at = b * length + s;
+      const Entry entry = entries[static_cast<std::size_t>(at)];
+      if (entry == kept) {
+        plan.places.push_back(static_cast<std::int64_t>(plan.rows.size()));
+        plan.rows.push_back(at);
+        plan.positions.push_back(s);
+        plan.sequences.push_back(b);
+      } else {
+        if (entry != hidden || (packing.first_rows && s == 0)) return false;
+        plan.places.push_back(-1);
+      }
+    }
+    plan.offsets.push_back(static_cast<std::int64_t>(plan.rows.size()));
+  }
+  return true;
+}
+
+bool fill(Plan& plan, const Packing& packing, const ir::Tensor& mask) {
+  const std::int64_t batch = mask.dims()[0], length = mask.dims()[1];
+  switch (mask.dtype()) {
+    case ir::DType::I64: return fill<std::int64_t>(plan, packing, mask.as<std::int64_t>(), batch, length);
+    case ir::DType::I32: return fill<std::int32_t>(plan, packing, mask.as<std::int32_t>(), batch, length);
+    case ir::DType::F32: return fill<float>(plan, packing, mask.as<float>(), batch, length);
+    case ir::DType::Bool:
+    case ir::DType::U8: return fill<std::uint8_t>(plan, packing, mask.as<std::uint8_t>(), batch, length);
+    default: {
+      std::vector<double> entries;
+      for (std::int64_t i = 0; i < mask.elements(); ++i)
+        entries.push_back(ir::is_float(mask.dtype()) ? mask.real_at(i) : static_cast<double>(mask.integer_at(i)));
+      return fill<double>(plan, packing, entries, batch, length);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vector<ir::Tensor>& inputs) {
+  if (packing.mask >= inputs.size() || inputs[packing.mask].rank() != 2) return std::nullopt;  // for the padded program to refuse
+  Plan plan;
+  if (!fill(plan, packing, inputs[packing.mask]) || plan.rows.empty()) return std::nullopt;
+  PackedInputs packed{.tensors = inputs, .tokens = static_cast<std::int64_t>(plan.rows.size())};
+  for (const RowVector which : packing.vectors) {
+    const std::vector<std::int64_t>& values = plan[which];
+    packed.tensors.push_back(ir::Tensor::of<std::int64_t>(ir::DType::I64, {static_cast<std::int64_t>(values.size())}, values));
+  }
+  return packed;
+}
+
+}  // namespace anydim::runtime

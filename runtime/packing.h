@@ -1,0 +1,37 @@
+// Which rows of a padded call take part, read off its mask: what a program over packed rows is given beside the call's own inputs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace anydim::runtime {
+
+// One of the i64 vectors that say where packed rows are.
+enum class RowVector : std::uint8_t {
+  Rows,       // (tokens): position of each packed row among batch * sequence
+  Offsets,    // (batch + 1): first packed row of each sequence, then tokens
+  Positions,  // (tokens): position within its sequence
+  Sequences,  // (tokens): its sequence
+  Places,     // (batch * sequence): packed row of each padded one, -1 for hidden ones
+};
+
+struct Packing {
+  std::size_t mask = 0;              // input of dims (batch, sequence), of any dtype
+  std::int64_t kept = 1;             // its entry at rows that take part, 1 - kept elsewhere
+  bool first_rows = false;           // the first row of every sequence must take part
+  std::vector<RowVector> vectors{};  // after the call's own inputs, in this order
+};
+
+struct PackedInputs {
+  std::vector<ir::Tensor> tensors;
+  std::int64_t tokens = 0;
+};
+
+// Nothing where the call must take the padded way: a mask with other entries than 0 and 1 or of another rank, no row that takes part, or a first
+// row that is hidden where it counts.
+std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vector<ir::Tensor>& inputs);
+
+}  // namespace anydim::runtime
