@@ -169,6 +169,15 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
   return work;
 }
 
+MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work) {
+  const ir::MatmulForm& form = form_of(inputs);
+  for (const ir::RowStage& stage : form.rows) work.epilogue_cycles += 2 + program_cycles(stage.program);
+  work.output_bytes -= static_cast<double>(ir::size_of(form.scratch.front()));
+  // A meeting of the cluster and a walk over the block's rows for each stage.
+  work.extra_seconds = static_cast<double>(form.rows.size()) * split_latency / inputs.target.clock;
+  return work;
+}
+
 std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
   const ir::MatmulForm& form = form_of(inputs);
   std::vector<std::vector<std::int64_t>> edges;

@@ -7,6 +7,8 @@
 
 namespace anydim::codegen_cuda {
 
+// Tiles beside each other; the columns are constant.
+std::int64_t mma_blocks_across(const ir::MatmulForm& form, const MmaSchedule& schedule);
 // Dynamic shared memory of a block.
 std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule);
 

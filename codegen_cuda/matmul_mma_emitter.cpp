@@ -62,6 +62,11 @@ class MmaEmitter {
                       loop.line("__syncthreads();  // pieces lie where the next tile's operands go");
                     });
       rows.finish_block(entry, names_, place_);
+    } else if (cluster_blocks() > 1) {
+      rows.begin_cluster(entry, std::max(schedule_.stages * schedule_.stage_bytes(), schedule_.piece_bytes()), schedule_.block_columns);
+      const KeptRows kept = rows.kept_in_cluster(place_, schedule_.block_columns);
+      write_tile(entry, &kept);
+      rows.finish_cluster(entry, names_, place_, cluster_blocks(), schedule_.block_columns);
     } else if (!form_.rows.empty()) {
       const KeptRows kept = rows.kept_in_workspace(entry, names_, place_);
       write_tile(entry, &kept);
@@ -72,10 +77,10 @@ class MmaEmitter {
     result.launches.push_back({.entry = "matmul",
                                .grid = {tile_count(form_, shape_) * schedule_.split, 1, 1},
                                .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
-                               .cluster = {static_cast<std::int32_t>(schedule_.split), 1, 1},
+                               .cluster = {static_cast<std::int32_t>(schedule_.split * cluster_blocks()), 1, 1},
                                .shared_bytes = mma_shared_bytes(kernel_.inputs(), schedule_),
                                .dependent = dependent});
-    if (!form_.rows.empty() && !shape_.all_columns) {
+    if (!form_.rows.empty() && !shape_.all_columns && cluster_blocks() == 1) {
       result.launches.push_back(rows.write_launch());
       result.workspace_bytes = rows.workspace_bytes();
     }
@@ -84,6 +89,9 @@ class MmaEmitter {
   }
 
  private:
+  // Blocks beside each other that hold whole rows together; 1 where rows are finished otherwise.
+  std::int64_t cluster_blocks() const { return schedule_.cluster_rows && !form_.rows.empty() ? mma_blocks_across(form_, schedule_) : 1; }
+
   struct Side {
     const TensorOperand& operand;
     const ir::Iteration& row;
@@ -271,9 +279,14 @@ struct Tile {{
 
 }  // namespace
 
+std::int64_t mma_blocks_across(const ir::MatmulForm& form, const MmaSchedule& schedule) {
+  return (form.n.extent.constant().value() + schedule.block_columns - 1) / schedule.block_columns;
+}
+
 std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule) {
   const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
   return std::max(schedule.stages * schedule.stage_bytes(), schedule.piece_bytes()) +
+         (schedule.cluster_rows && !form.rows.empty() ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns) : 0) +
          (schedule.whole_rows && !form.rows.empty() ? block_rows_bytes(form, schedule.block_rows, schedule.threads()) : 0);
 }
 

@@ -5,6 +5,7 @@
 
 #include "codegen_cuda/matmul_cost.h"
 #include "codegen_cuda/matmul_mma.h"
+#include "codegen_cuda/matmul_rows.h"
 #include "codegen_cuda/matmul_skeletons.h"
 
 namespace anydim::codegen_cuda {
@@ -44,16 +45,17 @@ class MmaSkeleton final : public Skeleton {
       if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
       for (const std::int64_t depth : {32, 64}) {
         for (const std::int64_t stages : {3, 4, 5}) {
-          for (const bool whole : {false, true}) {
-            if (whole && form.rows.empty()) continue;
+          for (const int whole : {0, 1, 2}) {
+            if (whole != 0 && form.rows.empty()) continue;
             const MmaSchedule schedule{.block_rows = shape.rows,
                                        .block_columns = shape.columns,
                                        .block_depth = depth,
                                        .stages = stages,
                                        .warps_down = shape.down,
                                        .warps_across = shape.across,
-                                       .group = 8,
-                                       .whole_rows = whole,
+                                       .group = whole == 2 ? 1 : 8,
+                                       .whole_rows = whole == 1,
+                                       .cluster_rows = whole == 2,
                                        .split = 1};
             add_with_splits(inputs, schedule, typical, [&](const MmaSchedule& one) {
               if (!reason_against(inputs, operands, one)) found.push_back(one);
@@ -64,7 +66,7 @@ class MmaSkeleton final : public Skeleton {
     }
     const auto same_tile = [](const MmaSchedule& a, const MmaSchedule& b) {
       return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.warps_down == b.warps_down &&
-             a.whole_rows == b.whole_rows && a.split == b.split;
+             a.whole_rows == b.whole_rows && a.cluster_rows == b.cluster_rows && a.split == b.split;
     };
     return best_of(found, [&](const MmaSchedule& schedule) { return seconds(inputs, operands, schedule, typical); }, same_tile);
   }
@@ -97,7 +99,15 @@ class MmaSkeleton final : public Skeleton {
     if (operands.left.major == Major::Rows && !swizzles(schedule.block_rows)) return "rows of the left tile are 16, 32 or a multiple of 64";
     if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns))
       return "rows of the right tile are 16, 32 or a multiple of 64";
-    if (schedule.whole_rows && !form.rows.empty() && !form.n.extent.is_constant()) return "whole rows need a constant number of columns";
+    if ((schedule.whole_rows || schedule.cluster_rows) && !form.rows.empty() && !form.n.extent.is_constant())
+      return "whole rows need a constant number of columns";
+    if (schedule.cluster_rows && !form.rows.empty()) {
+      constexpr std::int64_t most_blocks = 8;  // of a portable cluster
+      const std::int64_t blocks = mma_blocks_across(form, schedule);
+      if (blocks < 2 || blocks > most_blocks || inputs.target.capability() < 90 || schedule.split != 1 || schedule.group != 1 ||
+          !reduces_floats(form))
+        return "rows are whole in a cluster of 2 to 8 blocks (sm_90) with group and split 1 that reduces f32";
+    }
     if (schedule.split != 1 &&
         (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90 || (schedule.whole_rows && !form.rows.empty())))
       return "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows";
@@ -116,6 +126,7 @@ class MmaSkeleton final : public Skeleton {
     const std::int64_t warps = schedule.threads() / 32;
     const double warp_flops = 2.0 * static_cast<double>(schedule.warp_rows() * schedule.warp_columns() * schedule.block_depth);
     MatmulWork work = common_work(inputs, schedule.whole_rows, schedule.block_columns, extents);
+    if (schedule.cluster_rows && !form_of(inputs).rows.empty()) work = in_cluster(inputs, work);
     work.block_rows = schedule.block_rows;
     work.block_columns = schedule.block_columns;
     work.block_depth = schedule.block_depth;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "codegen_cuda/row_stages.h"
+#include "ir/error.h"
 
 namespace anydim::codegen_cuda {
 
@@ -40,6 +43,22 @@ std::int64_t block_rows_bytes(const ir::MatmulForm& form, std::int64_t block_row
   return bytes;
 }
 
+std::int64_t cluster_rows_bytes(const ir::MatmulForm& form, std::int64_t block_rows, std::int64_t block_columns) {
+  std::int64_t bytes = rounded(form.accumulators * block_rows * 4);
+  for (const ir::DType dtype : form.scratch)
+    bytes += rounded(block_rows * (block_columns + width) * static_cast<std::int64_t>(ir::size_of(dtype)));
+  return bytes;
+}
+
+bool reduces_floats(const ir::MatmulForm& form) {
+  for (const ir::RowStage& stage : form.rows) {
+    for (const ir::RowStage::Reduction& reduction : stage.reductions) {
+      if (reduction.dtype != DType::F32) return false;
+    }
+  }
+  return true;
+}
+
 void MatmulRows::begin_block(CodeScope& entry, std::int64_t offset) {
   for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
     const std::string type = storage_type(form_.scratch[slot]);
@@ -74,6 +93,80 @@ void MatmulRows::finish_block(CodeScope& entry, const MatmulNames& names, const 
                                       pitch_in_block(form_)));
         write_stages(row, names.columns.name, slots);
       });
+}
+
+void MatmulRows::begin_cluster(CodeScope& entry, std::int64_t offset, std::int64_t block_columns) {
+  for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
+    const std::string type = storage_type(form_.scratch[slot]);
+    entry.line(fmt::format("{0}* {1} = reinterpret_cast<{0}*>(shared + {2});", type, slot_name(slot), offset));
+    offset += rounded(block_rows_ * (block_columns + width) * static_cast<std::int64_t>(ir::size_of(form_.scratch[slot])));
+  }
+  entry.line("// Of this block's columns, for each Accumulated slot and row.");
+  entry.line(fmt::format("float* partial_rows = reinterpret_cast<float*>(shared + {});", offset));
+}
+
+KeptRows MatmulRows::kept_in_cluster(const TilePlace& place, std::int64_t block_columns) const {
+  return {.pointer = fmt::format("{} - {}", slot_name(0), place.first_column.name),
+          .row = fmt::format("{{}} - {}", place.first_row.name),
+          .pitch = std::to_string(block_columns + width),
+          .aligned = true};
+}
+
+void MatmulRows::finish_cluster(CodeScope& entry, const MatmulNames& names, const TilePlace& place, std::int64_t blocks,
+                                std::int64_t block_columns) {
+  kernel_.use("cluster");
+  entry.line("__syncthreads();  // the block's part of every row is there");
+  entry.line("const int thread_of_warp = (int)threadIdx.x % 32;");
+  const std::string end = kernel_.fresh("end_column");
+  const std::string& begin = place.first_column.name;
+  entry.line(fmt::format("const {0} {1} = {2} - {3} < {4} ? {2} : {3} + {4};", index_type(place.first_column.wide), end, names.columns.name,
+                         begin, block_columns));
+  std::set<std::size_t> known;  // Accumulated slots
+  const auto partial = [&](std::size_t slot) {
+    return fmt::format("partial_rows + {} + row_of_block", slot * static_cast<std::size_t>(block_rows_));
+  };
+  for (const ir::RowStage& stage : form_.rows) {
+    entry.line("#pragma unroll 1");
+    const std::string loop =
+        fmt::format("for (int row_of_block = (int)threadIdx.x / 32; row_of_block < {}; row_of_block += {})", block_rows_, threads_ / 32);
+    kernel_.block(entry, loop, [&](CodeScope& row) {
+      const IndexVariable m =
+          write_variable(row, kernel_, form_.m.symbol, place.first_row.wide, fmt::format("{} + row_of_block", place.first_row.name));
+      row.line(fmt::format("if ({} >= {}) break;", m.name, names.rows.name));
+      row.define(form_.m.symbol, m);
+      std::vector<std::string> slots, accumulated(static_cast<std::size_t>(form_.accumulators));
+      for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot)
+        slots.push_back(fmt::format("({} - {} + row_of_block * {})", slot_name(slot), begin, block_columns + width));
+      for (const ir::ScalarStep& step : stage.program.steps) {
+        const auto slot = static_cast<std::size_t>(step.slot);
+        if (step.kind != ir::ScalarStep::Kind::Accumulated || !known.contains(slot) || !accumulated[slot].empty()) continue;
+        accumulated[slot] = kernel_.fresh("of_row");
+        row.line(fmt::format("float {} = remote_value({}, 0);", accumulated[slot], partial(slot)));
+        row.line("#pragma unroll");
+        row.line(
+            fmt::format("for (int other = 1; other < {}; ++other) {} = {};", blocks, accumulated[slot],
+                        combined(kernel_, reduction_of(slot), accumulated[slot], fmt::format("remote_value({}, other)", partial(slot)))));
+      }
+      const std::string writes_row = fmt::format("{} == 0 && thread_of_warp == 0", begin);
+      const std::vector<std::string> reduced = write_stage(row, stage, begin, end, slots, accumulated, writes_row);
+      for (std::size_t i = 0; i < reduced.size(); ++i) {
+        row.line(
+            fmt::format("if (thread_of_warp == 0) *({}) = {};", partial(static_cast<std::size_t>(stage.reductions[i].slot)), reduced[i]));
+      }
+    });
+    for (const ir::RowStage::Reduction& reduction : stage.reductions) known.insert(static_cast<std::size_t>(reduction.slot));
+    if (!stage.reductions.empty()) entry.line("synchronise_cluster();");
+  }
+  entry.line("synchronise_cluster();  // a block's partial results are read by others until here");
+}
+
+const ir::RowStage::Reduction& MatmulRows::reduction_of(std::size_t slot) const {
+  for (const ir::RowStage& stage : form_.rows) {
+    for (const ir::RowStage::Reduction& reduction : stage.reductions) {
+      if (static_cast<std::size_t>(reduction.slot) == slot) return reduction;
+    }
+  }
+  internal_error("an Accumulated slot is the result of a reduction");
 }
 
 Dim MatmulRows::slot_offset(std::size_t slot) const {
@@ -132,6 +225,15 @@ ir::DeviceLaunch MatmulRows::write_launch() {
 
 void MatmulRows::write_stages(CodeScope& row, const std::string& columns, const std::vector<std::string>& slots) {
   std::vector<std::string> accumulated(static_cast<std::size_t>(form_.accumulators));
+  for (const ir::RowStage& stage : form_.rows) {
+    const std::vector<std::string> reduced = write_stage(row, stage, "0", columns, slots, accumulated, "thread_of_warp == 0");
+    for (std::size_t i = 0; i < reduced.size(); ++i) accumulated[static_cast<std::size_t>(stage.reductions[i].slot)] = reduced[i];
+  }
+}
+
+std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowStage& stage, const std::string& begin,
+                                                 const std::string& end, const std::vector<std::string>& slots,
+                                                 const std::vector<std::string>& accumulated, const std::string& writes_row) {
   const auto provide = [&](ScalarWriter& writer) {
     for (std::size_t slot = 0; slot < accumulated.size(); ++slot) {
       if (!accumulated[slot].empty()) writer.set_accumulated(static_cast<std::int32_t>(slot), accumulated[slot], row);
@@ -139,75 +241,72 @@ void MatmulRows::write_stages(CodeScope& row, const std::string& columns, const 
   };
   const bool wide = !fits_with(kernel_, form_.n.extent, 1024);
   const bool whole = ir::divisor(form_.n.extent, kernel_.symbols()) % width == 0;
-  for (const ir::RowStage& stage : form_.rows) {
-    if (stage.per_row) {
-      kernel_.block(row, "if (thread_of_warp == 0)", [&](CodeScope& once) {
-        std::vector<std::int32_t> roots;
-        for (const ir::Store& store : stage.stores) roots.push_back(store.step);
-        ScalarWriter writer(kernel_, stage.program, once, roots);
-        provide(writer);
-        for (const ir::Store& store : stage.stores) writer.store(once, store);
-      });
+  if (stage.per_row) {
+    kernel_.block(row, fmt::format("if ({})", writes_row), [&](CodeScope& once) {
+      std::vector<std::int32_t> roots;
+      for (const ir::Store& store : stage.stores) roots.push_back(store.step);
+      ScalarWriter writer(kernel_, stage.program, once, roots);
+      provide(writer);
+      for (const ir::Store& store : stage.stores) writer.store(once, store);
+    });
+    return {};
+  }
+  VectorProgram program{.program = stage.program, .roots = {}, .stores = stage.stores, .at_point = {}};
+  std::vector<std::string> partial;
+  for (const ir::RowStage::Reduction& reduction : stage.reductions) {
+    partial.push_back(kernel_.fresh("partial"));
+    row.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial.back(), neutral(reduction)));
+    program.roots.push_back(reduction.step);
+  }
+  for (const ir::RowStage::Keep& keep : stage.keeps) program.roots.push_back(keep.step);
+
+  CodeScope loop(&row);
+  const IndexVariable first{.name = kernel_.fresh("first"), .wide = wide};
+  std::vector<std::string> values(form_.scratch.size());
+  for (const ir::ScalarStep& step : stage.program.steps) {
+    if (step.kind != ir::ScalarStep::Kind::Scratch || !values[static_cast<std::size_t>(step.slot)].empty()) continue;
+    const auto slot = static_cast<std::size_t>(step.slot);
+    if (!whole) {
+      values[slot] = fmt::format("{}[{} + {{}}]", slots[slot], first.name);
       continue;
     }
-    VectorProgram program{.program = stage.program, .roots = {}, .stores = stage.stores, .at_point = {}};
-    std::vector<std::string> partial;
-    for (const ir::RowStage::Reduction& reduction : stage.reductions) {
-      partial.push_back(kernel_.fresh("partial"));
-      row.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial.back(), neutral(reduction)));
-      program.roots.push_back(reduction.step);
+    const std::string name = kernel_.fresh("kept");
+    loop.line(fmt::format("{} {}[{}];", storage_type(form_.scratch[slot]), name, width));
+    loop.line(fmt::format("load_vector({}, {} + {});", name, slots[slot], first.name));
+    values[slot] = name + "[{}]";
+  }
+  program.at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
+    provide(writer);
+    for (std::size_t slot = 0; slot < values.size(); ++slot) {
+      if (values[slot].empty()) continue;
+      writer.set_scratch(static_cast<std::int32_t>(slot),
+                         widened(kernel_, form_.scratch[slot], fmt::format(fmt::runtime(values[slot]), lane)), point);
     }
-    for (const ir::RowStage::Keep& keep : stage.keeps) program.roots.push_back(keep.step);
-
-    CodeScope loop(&row);
-    const IndexVariable first{.name = kernel_.fresh("first"), .wide = wide};
-    std::vector<std::string> values(form_.scratch.size());
-    for (const ir::ScalarStep& step : stage.program.steps) {
-      if (step.kind != ir::ScalarStep::Kind::Scratch || !values[static_cast<std::size_t>(step.slot)].empty()) continue;
-      const auto slot = static_cast<std::size_t>(step.slot);
-      if (!whole) {
-        values[slot] = fmt::format("{}[{} + {{}}]", slots[slot], first.name);
-        continue;
-      }
-      const std::string name = kernel_.fresh("kept");
-      loop.line(fmt::format("{} {}[{}];", storage_type(form_.scratch[slot]), name, width));
-      loop.line(fmt::format("load_vector({}, {} + {});", name, slots[slot], first.name));
-      values[slot] = name + "[{}]";
-    }
-    program.at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
-      provide(writer);
-      for (std::size_t slot = 0; slot < values.size(); ++slot) {
-        if (values[slot].empty()) continue;
-        writer.set_scratch(static_cast<std::int32_t>(slot),
-                           widened(kernel_, form_.scratch[slot], fmt::format(fmt::runtime(values[slot]), lane)), point);
-      }
-      for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
-        const ir::RowStage::Reduction& reduction = stage.reductions[i];
-        std::string value = writer.value(point, reduction.step);
-        if (writer.dtype(reduction.step) != reduction.dtype)
-          value = converted(kernel_, writer.dtype(reduction.step), reduction.dtype, value);
-        point.line(fmt::format("{} = {};", partial[i], combined(kernel_, reduction, partial[i], value)));
-      }
-      for (const ir::RowStage::Keep& keep : stage.keeps) {
-        const auto slot = static_cast<std::size_t>(keep.slot);
-        point.line(fmt::format("{}[{} + {}] = {};", slots[slot], first.name, lane,
-                               narrowed(kernel_, form_.scratch[slot], writer.value(point, keep.step))));
-      }
-    };
-    write_vector(kernel_, loop, {.symbol = form_.n.symbol, .extent = form_.n.extent, .width = width, .first = first}, program);
-    row.line(fmt::format("for ({0} {1} = thread_of_warp * {2}; {1} < {3}; {1} += {4}) {{", index_type(wide), first.name, width, columns,
-                         32 * width));
-    row.append(loop.text());
-    row.line("}");
     for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
       const ir::RowStage::Reduction& reduction = stage.reductions[i];
-      const std::string other = fmt::format("({})__shfl_xor_sync(0xffffffffu, {}, distance)", value_type(reduction.dtype), partial[i]);
-      row.line("#pragma unroll");
-      row.line(fmt::format("for (int distance = 16; distance > 0; distance /= 2) {} = {};", partial[i],
-                           combined(kernel_, reduction, partial[i], other)));
-      accumulated[static_cast<std::size_t>(reduction.slot)] = partial[i];
+      std::string value = writer.value(point, reduction.step);
+      if (writer.dtype(reduction.step) != reduction.dtype) value = converted(kernel_, writer.dtype(reduction.step), reduction.dtype, value);
+      point.line(fmt::format("{} = {};", partial[i], combined(kernel_, reduction, partial[i], value)));
     }
+    for (const ir::RowStage::Keep& keep : stage.keeps) {
+      const auto slot = static_cast<std::size_t>(keep.slot);
+      point.line(fmt::format("{}[{} + {}] = {};", slots[slot], first.name, lane,
+                             narrowed(kernel_, form_.scratch[slot], writer.value(point, keep.step))));
+    }
+  };
+  write_vector(kernel_, loop, {.symbol = form_.n.symbol, .extent = form_.n.extent, .width = width, .first = first}, program);
+  row.line(fmt::format("for ({0} {1} = {5} + thread_of_warp * {2}; {1} < {3}; {1} += {4}) {{", index_type(wide), first.name, width, end,
+                       32 * width, begin));
+  row.append(loop.text());
+  row.line("}");
+  for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
+    const ir::RowStage::Reduction& reduction = stage.reductions[i];
+    const std::string other = fmt::format("({})__shfl_xor_sync(0xffffffffu, {}, distance)", value_type(reduction.dtype), partial[i]);
+    row.line("#pragma unroll");
+    row.line(fmt::format("for (int distance = 16; distance > 0; distance /= 2) {} = {};", partial[i],
+                         combined(kernel_, reduction, partial[i], other)));
   }
+  return partial;
 }
 
 }  // namespace anydim::codegen_cuda

@@ -19,6 +19,11 @@ class MatmulRows {
   KeptRows kept_in_block(const TilePlace& place) const;
   void finish_block(CodeScope& entry, const MatmulNames& names, const TilePlace& place);
 
+  // Whole rows in a cluster of `blocks` blocks beside each other, `block_columns` columns each.
+  void begin_cluster(CodeScope& entry, std::int64_t offset, std::int64_t block_columns);
+  KeptRows kept_in_cluster(const TilePlace& place, std::int64_t block_columns) const;
+  void finish_cluster(CodeScope& entry, const MatmulNames& names, const TilePlace& place, std::int64_t blocks, std::int64_t block_columns);
+
   // Tiles in any block: values in the workspace, until a launch of its own runs the stages.
   KeptRows kept_in_workspace(CodeScope& entry, const MatmulNames& names, const TilePlace& place);
   ir::DeviceLaunch write_launch();
@@ -26,7 +31,12 @@ class MatmulRows {
 
  private:
   ir::Dim slot_offset(std::size_t slot) const;  // bytes, in the workspace
+  const ir::RowStage::Reduction& reduction_of(std::size_t slot) const;
+  // Slots: pointers to the row's elements. Accumulated: names of earlier stages' reductions; a stage gives those of its own, over the columns from begin to end.
   void write_stages(CodeScope& row, const std::string& columns, const std::vector<std::string>& slots);
+  std::vector<std::string> write_stage(CodeScope& row, const ir::RowStage& stage, const std::string& begin, const std::string& end,
+                                       const std::vector<std::string>& slots, const std::vector<std::string>& accumulated,
+                                       const std::string& writes_row);
 
   KernelWriter& kernel_;
   const ir::MatmulForm& form_;
@@ -35,5 +45,10 @@ class MatmulRows {
 
 // Shared memory of whole rows; the columns are constant.
 std::int64_t block_rows_bytes(const ir::MatmulForm& form, std::int64_t block_rows, std::int64_t threads);
+
+// The same in each block of a cluster, partial reductions included.
+std::int64_t cluster_rows_bytes(const ir::MatmulForm& form, std::int64_t block_rows, std::int64_t block_columns);
+// Whether a cluster can exchange what the stages reduce: f32.
+bool reduces_floats(const ir::MatmulForm& form);
 
 }  // namespace anydim::codegen_cuda

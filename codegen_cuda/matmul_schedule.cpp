@@ -19,7 +19,8 @@ MmaSchedule MmaSchedule::from(const ir::Schedule& schedule) {
           .warps_down = schedule.field("down"),
           .warps_across = schedule.field("across"),
           .group = schedule.field("group"),
-          .whole_rows = schedule.field("whole") != 0,
+          .whole_rows = schedule.field("whole") == 1,
+          .cluster_rows = schedule.field("whole") == 2,
           .split = schedule.field("split")};
 }
 
@@ -32,7 +33,7 @@ ir::Schedule MmaSchedule::schedule() const {
                      {"down", warps_down},
                      {"across", warps_across},
                      {"group", group},
-                     {"whole", whole_rows ? 1 : 0},
+                     {"whole", cluster_rows ? 2 : whole_rows ? 1 : 0},
                      {"split", split}}};
 }
 

@@ -13,8 +13,9 @@ struct MmaSchedule {
   std::int64_t stages = 3;                                             // tiles of operands in shared memory
   std::int64_t warps_down = 2, warps_across = 2;                       // the block's warps, each with an equal part of the tile
   std::int64_t group = 8;                                              // tiles below each other that run at about the same time
-  bool whole_rows =
-      false;  // where row stages follow: a block computes its rows over all columns and runs them; else they are a launch of their own
+  // Where row stages follow: a block computes its rows over all columns and runs them (whole=1), or a cluster of blocks beside each other does (whole=2);
+  // else they are a launch of their own.
+  bool whole_rows = false, cluster_rows = false;
   std::int64_t split = 1;  // blocks of a cluster that share one tile's depth, and add their sums through each other's shared memory (sm_90)
 
   static MmaSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing

@@ -21,6 +21,9 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);
 // The part of a cost that doesn't depend on how products are computed: epilogue, bytes, row stages in the block or in a launch of their own.
 MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns, const MatmulExtents& extents);
 
+// The same where a cluster runs the row stages instead of a launch of its own.
+MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work);
+
 // The schedule itself, and where a device has clusters and few tiles meet a long depth, the same with its depth split.
 template <typename Schedule, typename Use>
 void add_with_splits(const PlanInputs& inputs, Schedule schedule, const MatmulExtents& typical, const Use& use) {

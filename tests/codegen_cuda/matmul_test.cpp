@@ -152,6 +152,19 @@ TEST(MatmulMma, RowStages) {
   }
 }
 
+// Rows that a cluster of blocks holds together: the last block's columns may end early.
+TEST(MatmulMma, RowStagesInAClusterOfBlocks) {
+  for (const char* shape : {"bm=32 bn=32 bk=32 stages=3 down=2 across=1", "bm=16 bn=64 bk=32 stages=2 down=1 across=4"}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_mma {} group=1 whole=2 split=1", shape),
+                  .region = matmul_text({.columns = 90, .depth = 64, .epilogue = MatmulEpilogue::LayerNorm}),
+                  .shapes = rows({0, 1, 17, 40}),
+                  .capacity = {{"n", 40}},
+                  .tolerance = 1e-4,
+                  .every_timing = true});
+  }
+}
+
 // Epilogues with functions, in the forms that models have.
 TEST(MatmulMma, FunctionsInTheEpilogue) {
   expect_right({.part = "a100",
