@@ -19,9 +19,6 @@ namespace {
 
 using Kind = ScalarStep::Kind;
 
-// Below this a number added to a score of ordinary size is the sum: float32 has 24 bits, so scores up to 1e22 vanish beside it.
-constexpr double absorbing = -1e30;
-
 ScalarStep real_step(DType dtype, double value) { return {.kind = Kind::Constant, .dtype = dtype, .real = value}; }
 ScalarStep integer_step(DType dtype, std::int64_t value) { return {.kind = Kind::Constant, .dtype = dtype, .integer = value}; }
 double real_of(const ScalarStep& step) { return is_float(step.dtype) ? step.real : static_cast<double>(step.integer); }
@@ -38,7 +35,7 @@ class Folding {
 
   std::optional<std::int64_t> key_entry, row_entry;
 
-  // The last step, folded; a Constant where the assumptions decide it. `unknown_loads`: whether the result still reads the mask.
+  // The last step, folded; a Constant where the assumptions decide it.
   ScalarStep fold(const ScalarProgram& program) const {
     std::vector<ScalarStep> steps;
     for (const ScalarStep& step : program.steps) steps.push_back(folded(step, steps));

@@ -14,6 +14,9 @@
 
 namespace anydim::passes {
 
+// Below this a number added to a score of ordinary size is the sum: float32 has 24 bits, so scores up to 1e22 vanish beside it.
+inline constexpr double absorbing = -1e30;
+
 struct MaskFinding {
   ir::ValueId mask = ir::no_value;  // parameter of the function, dims (batch, sequence)
   std::int64_t kept = 1;            // its entry at rows that take part; the other of 0 and 1 hides them

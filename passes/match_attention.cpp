@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "passes/mask_proof.h"
 #include "passes/pattern.h"
 
 namespace anydim::passes {
@@ -27,9 +28,7 @@ ValueId without_scale(const PatternGraph& graph, ValueId value, double& scale) {
   }
 }
 
-// Adding this to a score of ordinary size gives this: selecting it and adding it are one.
-constexpr double absorbing = -1e30;
-
+// A fill that absorbs scores may be selected or added: both are one.
 struct Scores {
   const Binding* product = nullptr;  // q times transposed k
   double scale = 1;

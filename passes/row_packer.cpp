@@ -301,7 +301,7 @@ ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   const auto& [finding, reason] = found->second;
   if (!finding) throw CannotPack{reason};
   const std::size_t rank = type(binding.results[0]).rank();
-  if (plain_.at(finding->mask) != plain_.at(plan_.mask) || finding->kept != plan_.kept || finding->batch_axis != axes.batch)
+  if (finding->mask != plan_.mask || finding->kept != plan_.kept || finding->batch_axis != axes.batch)
     refuse(binding, "has another mask than the attention before it");
   if (axes.sequence != rank - 2) refuse(binding, "does not have its rows in the last dim but one");
   if (!finding->nothing_else) refuse(binding, "adds more to its scores than a mask of keys");

@@ -90,7 +90,7 @@ ValueId RowPacker::first_rows(const Binding& binding) {
 
 bool RowPacker::zero_where_hidden(ValueId value) const {
   // 0 where the mask's own entry is that of hidden rows.
-  if (definition(value) == nullptr) return plain_.at(value) == plain_.at(plan_.mask) && plan_.kept == 1;
+  if (definition(value) == nullptr) return value == plan_.mask && plan_.kept == 1;
   const Binding& binding = *definition(value);
   const auto operand = [&](std::size_t i) { return zero_where_hidden(binding.operands[i]); };
   if (info(binding.op).has(traits::reshapes)) return operand(0);
