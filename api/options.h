@@ -44,6 +44,7 @@ struct CompileOptions {
   std::vector<std::string> outputs{};                      // names; empty: all that the model has
   std::vector<std::pair<std::string, Policy>> policies{};  // region (empty: all) and policy; later ones win
   int threads = 0;                                         // 0: as many as this process may run at once
+  bool checked_kernels = false;                            // CUDA: twins whose waits are bounded and that trap saying where
   std::optional<std::string> cpu_level{};                  // "x86-64", "avx2", "avx512"; absent: the best there is
   std::optional<std::filesystem::path> cache_folder{};     // absent: runtime::default_cache_folder()
   bool keep_kernels = true;                                // false: no cache on disk

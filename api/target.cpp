@@ -23,7 +23,7 @@ CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
 #endif
 }
 
-CompileTarget cuda_target() {
+CompileTarget cuda_target(const CompileOptions& options) {
   // The driver first: without one nothing else matters.
   std::shared_ptr<runtime::cuda::CudaDevice> device = runtime::cuda::open_cuda_device();
   const runtime::cuda::Properties& properties = device->context().properties();
@@ -34,6 +34,7 @@ CompileTarget cuda_target() {
                                          .shared_per_multiprocessor = properties.shared_per_multiprocessor,
                                          .shared_per_block = properties.shared_per_block,
                                          .l2_bytes = properties.l2_bytes});
+  cuda.checked = options.checked_kernels;
   return {codegen_cuda::make_cuda_backend(cuda), std::move(device)};
 }
 
@@ -42,7 +43,7 @@ CompileTarget cuda_target() {
 CompileTarget make_target(const CompileOptions& options) {
   switch (options.device) {
     case DeviceKind::Cpu: return cpu_target(options);
-    case DeviceKind::Cuda: return cuda_target();
+    case DeviceKind::Cuda: return cuda_target(options);
   }
   internal_error("a device is one of the enumerators");
 }

@@ -94,8 +94,15 @@ void KernelStore::load(bool background) {
 bool KernelStore::load_cached(const Item& item) {
   if (cache_ == nullptr) return false;
   const auto kernel = cache_->load(key_of(item));
-  if (kernel) place(item, *kernel, KernelOrigin::Cache);
-  return kernel.has_value();
+  if (!kernel) return false;
+  try {
+    place(item, *kernel, KernelOrigin::Cache);
+    return true;
+  } catch (const Error& error) {
+    // A device that takes no such code: compiling tells why, if that fails too.
+    if (error.kind() != ErrorKind::Resource) throw;
+    return false;
+  }
 }
 
 void KernelStore::compile_general(const std::vector<Item>& items) {

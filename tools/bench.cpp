@@ -129,7 +129,9 @@ void run(const BenchOptions& options, const CommonOptions& common, const Process
     OperatorBench operation = options.operation;
     operation.shapes = options.arguments;
     operation.json = common.json;
-    run_operator_bench(operation, compile_options(common));
+    const CompileOptions compile = compile_options(common);
+    if (compile.device == DeviceKind::Cuda) run_gpu_operator_bench(operation, compile);
+    else run_operator_bench(operation, compile);
     return;
   }
   if (options.arguments.size() != 1) throw Error(ErrorKind::CommandLine, "bench takes one MODEL (or --op NAME and its shapes)");
@@ -145,7 +147,8 @@ void run(const BenchOptions& options, const CommonOptions& common, const Process
 void add_bench(CLI::App& app, CommonOptions& common, Action& action, const ProcessClock& clock) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "time a text encoder over a file of tokens, or one operator against a library");
-  command->add_option("MODEL", options->arguments, "a model; with --op shapes instead, M,N,K each");
+  command->add_option("MODEL", options->arguments,
+                      "a model; with --op shapes instead: M,N,K of a matmul, BATCH,HEADS,LENGTH,HEAD of attention");
   command->add_option("--tokens", options->tokens, "one JSON list of token ids a line");
   command->add_option("--batch", options->batch, "texts a batch")->check(CLI::Range(1, 1 << 20));
   command->add_option("--batch-tokens", options->batch_tokens, "padded tokens a batch, at most (at least one text)")
@@ -157,9 +160,9 @@ void add_bench(CLI::App& app, CommonOptions& common, Action& action, const Proce
   command->add_option("--repeat", options->repeat, "timed passes, of which the best counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--op", options->operation.name, "time one operator instead")->check(CLI::IsMember({"matmul"}));
-  command->add_option("--vs", options->operation.library, "library to compare with: mkl, onednn or none")
-      ->check(CLI::IsMember({"mkl", "onednn", "none"}))
+  command->add_option("--op", options->operation.name, "time one operator instead")->check(CLI::IsMember({"matmul", "attention"}));
+  command->add_option("--vs", options->operation.library, "library to compare with: mkl or onednn on the CPU, cublas on CUDA, or none")
+      ->check(CLI::IsMember({"mkl", "onednn", "cublas", "none"}))
       ->capture_default_str();
   command->add_option("--library-path", options->operation.library_path, "the library's file, where the loader does not find it");
   add_common_options(*command, common);

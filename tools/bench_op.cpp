@@ -38,21 +38,6 @@ struct Row {
   std::string schedule;
 };
 
-MatmulShape parse_shape(const std::string& text) {
-  std::int64_t numbers[3] = {};
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  for (int i = 0; i < 3; ++i) {
-    const auto [next, fault] = std::from_chars(at, end, numbers[i]);
-    const bool separated = i == 2 ? next == end : next != end && *next == ',';
-    if (fault != std::errc{} || numbers[i] < 1 || numbers[i] > (1 << 20) || !separated) {
-      throw Error(ErrorKind::CommandLine, fmt::format("shape {} is not M,N,K with numbers from 1 to 1048576, e.g. 128,1536,384", text));
-    }
-    at = next + 1;
-  }
-  return {numbers[0], numbers[1], numbers[2]};
-}
-
 ir::Module matmul_module(std::int64_t n, std::int64_t k) {
   return ir::parse(
       fmt::format("fn @main(%x: Tensor[(m, {0}), f32]) -> Tensor[(m, {1}), f32] where m in [0, 1048576] {{\n"
@@ -182,10 +167,30 @@ void print(const std::vector<Row>& rows, const OperatorBench& bench) {
 
 }  // namespace
 
+std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count, std::string_view what) {
+  std::vector<std::int64_t> numbers(count);
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [next, fault] = std::from_chars(at, end, numbers[i]);
+    const bool separated = i + 1 == count ? next == end : next != end && *next == ',';
+    if (fault != std::errc{} || numbers[i] < 1 || numbers[i] > (1 << 20) || !separated) {
+      throw Error(ErrorKind::CommandLine, fmt::format("shape {} is not {}", text, what));
+    }
+    at = next + 1;
+  }
+  return numbers;
+}
+
 void run_operator_bench(const OperatorBench& bench, const CompileOptions& options) {
+  if (bench.name != "matmul" || bench.library == "cublas")
+    throw Error(ErrorKind::CommandLine, "--op attention and --vs cublas need --device cuda");
   if (bench.shapes.empty()) throw Error(ErrorKind::CommandLine, "bench --op matmul needs shapes, M,N,K each, e.g. 128,1536,384");
   std::vector<MatmulShape> shapes;
-  for (const std::string& text : bench.shapes) shapes.push_back(parse_shape(text));
+  for (const std::string& text : bench.shapes) {
+    const auto numbers = parse_shape(text, 3, "M,N,K with numbers from 1 to 1048576, e.g. 128,1536,384");
+    shapes.push_back({numbers[0], numbers[1], numbers[2]});
+  }
   const int threads = options.threads > 0 ? options.threads : available_threads();
   LibraryMatmul library;
   if (bench.library != "none") {

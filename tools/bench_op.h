@@ -1,7 +1,9 @@
 // One operator against a library, interleaved.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/anydim.h"
@@ -9,10 +11,10 @@
 namespace anydim::tools {
 
 struct OperatorBench {
-  std::string name;                 // "matmul": f32 x[M, K] times a constant w[K, N]
-  std::string library = "none";     // "mkl", "onednn" or "none"
+  std::string name;                 // "matmul": x[M, K] times a constant w[K, N]; "attention" (CUDA)
+  std::string library = "none";     // "mkl", "onednn" (CPU), "cublas" (CUDA) or "none"
   std::string library_path;         // empty: its usual name
-  std::vector<std::string> shapes;  // "M,N,K"
+  std::vector<std::string> shapes;  // "M,N,K", or "BATCH,HEADS,LENGTH,HEAD"
   bool json = false;
 };
 
@@ -20,5 +22,11 @@ struct OperatorBench {
 // ratio. One compiled program serves every M of the same N and K. Throws Error{CommandLine} for a malformed shape, Error{Resource} where the
 // library cannot be loaded.
 void run_operator_bench(const OperatorBench& bench, const CompileOptions& options);
+
+// The same on the GPU in bf16, matmul with a bias, device time alone; the library's heuristic choice and the best of up to 100 of its algorithms.
+void run_gpu_operator_bench(const OperatorBench& bench, const CompileOptions& options);
+
+// "8,12,128" with `count` numbers from 1 to 2^24; `what` is for the message. Throws Error{CommandLine}.
+std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count, std::string_view what);
 
 }  // namespace anydim::tools

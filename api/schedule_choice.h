@@ -1,0 +1,57 @@
+// A code generator that is told which schedules to use: for measuring and for trying one out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/backend.h"
+
+namespace anydim {
+
+// What a schedule must be: its name, and fields that it must have with these values; the rest is free. "matmul_wgmma persistent=1".
+struct ScheduleFilter {
+  ir::Schedule wanted;
+  bool matches(const ir::Schedule& schedule) const;
+};
+ScheduleFilter parse_schedule_filter(std::string_view text);  // throws Error{Malformed}
+
+// Offers of `inner` only what the filter takes, for regions where it takes anything; other regions keep all. Remembers what was on offer. Any thread.
+class ChosenSchedules : public ir::Backend {
+ public:
+  ChosenSchedules(std::shared_ptr<const ir::Backend> inner, std::optional<ScheduleFilter> filter);
+
+  // A region had a schedule that the filter takes.
+  bool met() const;
+  // Estimated seconds, ascending, at values of the bucket keys, of every schedule on offer for the first region that has as many keys and whose schedules' names
+  // begin with `skeleton`.
+  std::vector<std::pair<double, ir::Schedule>> ranked(std::string_view skeleton, const std::vector<std::int64_t>& keys) const;
+
+  std::string target() const override { return inner_->target(); }
+  std::string generator() const override { return inner_->generator(); }
+  std::optional<ir::PackedLayout> packed_layout(const ir::Region& region, std::size_t parameter) const override;
+  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) const override;
+  std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override;
+  double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override;
+  std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override;
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override;
+  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram& program) const override;
+
+ private:
+  struct Offer {
+    ir::Region region;
+    std::vector<ir::Schedule> schedules;
+  };
+  std::shared_ptr<const ir::Backend> inner_;
+  std::optional<ScheduleFilter> filter_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Offer> offers_;
+  mutable bool met_ = false;
+};
+
+}  // namespace anydim

@@ -1,0 +1,77 @@
+"""What a campaign found, as one JSON object and as Markdown tables."""
+import datetime
+import math
+
+
+def summarise(results, passed, closed, stopped, information):
+    summary = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "system": information, "stopped": stopped,
+               "rungs": {**{name: "passed" for name in sorted(passed)}, **closed}, "matmul": [], "attention": [], "torch_attention": [], "models": [],
+               "matrix": {}, "sanitizer": [], "failures": []}
+    for entry in results:
+        name, part = entry["case"]["id"], entry["part"]
+        if entry["status"] != "ended" or "error" in entry or not entry.get("right", True):
+            summary["failures"].append({"case": name, "status": entry["status"], "error": entry.get("error"), "difference": entry.get("difference")})
+        if name == "attention/torch":
+            summary["torch_attention"] = entry.get("rows", [])
+        elif part in ("matmul", "attention"):
+            summary[part] += entry.get("rows", [])
+        elif part == "models":
+            for call in entry.get("calls", []):
+                summary["models"].append({"model": name.split("/")[-1], "dims": "x".join(map(str, call["dims"])), "host_us": call["host_us"],
+                                          "median_us": call["median_us"], "launches": len(entry.get("launches", []))})
+        elif part == "matrix":
+            for row in entry.get("rows", []):
+                shape = f"{row['m']}x{row['n']}x{row['k']}"
+                summary["matrix"].setdefault(entry["case"].get("schedule", row["schedule"]), {})[shape] = row["median_us"]
+        elif part == "sanitizer":
+            summary["sanitizer"].append({"case": name, "clean": entry.get("clean"), "status": entry["status"]})
+    ratios = [row["heuristic_us"] / row["median_us"] for row in summary["matmul"] if row.get("heuristic_us")]
+    if ratios:
+        summary["matmul_geometric_mean"] = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
+        summary["matmul_least"] = min(ratios)
+    return summary
+
+
+def table(head, lines):
+    text = "| " + " | ".join(head) + " |\n|" + " --- |" * len(head) + "\n"
+    return text + "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines) + "\n"
+
+
+def markdown(summary):
+    text = f"# GPU campaign of {summary['date']}\n\n"
+    for name, value in summary["system"].items():
+        text += f"- {name}: {value}\n"
+    if summary["stopped"]:
+        text += f"\nStopped: {summary['stopped']}.\n"
+    text += "\n## Ladder\n\n" + table(("rung", "outcome"), summary["rungs"].items())
+    if summary["matmul"]:
+        text += "## Matmul with bias, bf16, against cuBLASLt\n\n"
+        if "matmul_geometric_mean" in summary:
+            text += f"Geometric mean of heuristic / ours: {summary['matmul_geometric_mean']:.3f}, least {summary['matmul_least']:.3f} (over 1: ours is faster).\n\n"
+        lines = []
+        for row in summary["matmul"]:
+            ours, theirs, best = row["median_us"], row.get("heuristic_us"), row.get("best_us")
+            work = 2e-6 * row["m"] * row["n"] * row["k"]
+            lines.append((row["m"], row["n"], row["k"], f"{ours:.2f}", f"{work / ours:.1f}", f"{theirs:.2f}" if theirs else "", f"{theirs / ours:.3f}" if theirs else "",
+                          f"{best / ours:.3f}" if best else "", row["schedule"]))
+        text += table(("M", "N", "K", "us", "TFLOP/s", "cuBLASLt us", "heuristic / ours", "best / ours", "schedule"), lines)
+    if summary["attention"]:
+        torch = {(row["batch"], row["heads"], row["length"], row["head"]): row["median_us"] for row in summary["torch_attention"]}
+        lines = []
+        for row in summary["attention"]:
+            theirs = torch.get((row["batch"], row["heads"], row["length"], row["head"]))
+            work = 4e-6 * row["batch"] * row["heads"] * row["head"] * row["length"] ** 2
+            lines.append((row["batch"], row["heads"], row["length"], row["head"], f"{row['median_us']:.2f}", f"{work / row['median_us']:.1f}",
+                          f"{theirs / row['median_us']:.3f}" if theirs else "", row["schedule"]))
+        text += "## Attention, bf16\n\n" + table(("batch", "heads", "length", "head", "us", "TFLOP/s", "PyTorch / ours", "schedule"), lines)
+    if summary["models"]:
+        text += "## Models\n\n" + table(("model", "batch x length", "device us", "whole call us", "launches"),
+                                        [(row["model"], row["dims"], f"{row['median_us']:.1f}", f"{row['host_us']:.1f}", row["launches"]) for row in summary["models"]])
+    if summary["matrix"]:
+        shapes = sorted({shape for row in summary["matrix"].values() for shape in row}, key=lambda shape: [int(n) for n in shape.split("x")][::-1])
+        text += f"## Latency by schedule\n\n{len(summary['matrix'])} schedules at {len(shapes)} shapes; the numbers are in results.json.\n\n"
+    if summary["sanitizer"]:
+        text += "## compute-sanitizer\n\n" + table(("case", "clean"), [(row["case"], row["clean"]) for row in summary["sanitizer"]])
+    if summary["failures"]:
+        text += "## What failed\n\n" + table(("case", "status", "why"), [(row["case"], row["status"], row["error"] or f"wrong by {row['difference']}") for row in summary["failures"]])
+    return text

@@ -1,0 +1,234 @@
+"""Drives a measuring worker up a ladder and through sweeps, and writes what came of it. This process never touches CUDA."""
+import argparse
+import io
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+import ladder
+import report
+from worker import Worker
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PARTS = ("ladder", "primitives", "matmul", "attention", "models", "matrix", "sanitizer")
+CASE_SECONDS = 30
+SWEEP_SECONDS = 90
+MOST_TRAVELLING = 60 << 20
+MOST_FILES, MOST_FILE_BYTES = 8, 16 << 20
+
+
+class Campaign:
+    def __init__(self, command, out, limit, log):
+        self.worker = Worker(command, log)
+        self.out = out
+        self.deadline = time.monotonic() + limit
+        self.results = []  # every case with what became of it, in order
+        self.passed, self.closed = set(), {}  # rungs; closed: why
+        self.stopped = None  # why nothing more is run
+
+    def left(self):
+        return self.deadline - time.monotonic()
+
+    def run(self, case, seconds, part):
+        """Runs a case; a worker that does not survive it is replaced by one that proves itself on an empty kernel."""
+        begin = time.monotonic()
+        result = self.worker.run(case, min(seconds, max(self.left(), 1)))
+        # Past the limit a case is cut short for our sake: that says nothing about it.
+        if result["status"] == "hung" and self.left() <= 0:
+            result["status"] = "cut"
+        entry = {"part": part, "case": case, "seconds": round(time.monotonic() - begin, 3), **result}
+        self.results.append(entry)
+        if result["status"] in ("hung", "died") or result.get("exit_code") == 70:
+            self.worker.stop()
+            if self.left() > 0:
+                self.prove_worker()
+        return entry
+
+    def prove_worker(self):
+        """Two new workers in a row that cannot run an empty kernel end the campaign: the device is gone, not a schedule."""
+        for attempt in (1, 2):
+            case = {"id": f"empty/{len(self.results)}", "kind": "empty"}
+            result = self.worker.run(case, min(CASE_SECONDS, max(self.left(), 1)))
+            self.results.append({"part": "ladder", "case": case, **result})
+            if right(result):
+                self.passed.add("empty")
+                return True
+            self.worker.stop()
+        self.stopped = f"two new workers in a row cannot run an empty kernel: {result.get('error', 'a wrong result')}"
+        return False
+
+    def climb(self):
+        for name, needs, cases in ladder.rungs():
+            missing = [each for each in needs if each not in self.passed]
+            if missing:
+                self.closed[name] = f"needs {', '.join(missing)}"
+                continue
+            absent = 0
+            for case in cases:
+                if self.stopped or self.left() <= 0:
+                    self.closed[name] = self.stopped or "the time was up"
+                    break
+                entry = self.run(case, CASE_SECONDS, f"ladder/{name}")
+                if entry.get("absent"):
+                    absent += 1
+                elif not right(entry):
+                    self.closed[name] = f"{case['id']}: {why_wrong(entry)}"
+                    break
+            else:
+                if absent == len(cases):
+                    self.closed[name] = "no schedule of this kind for the device"
+                else:
+                    self.passed.add(name)
+
+    def sweep(self, part, cases):
+        for case in cases:
+            if self.stopped or self.left() <= 0:
+                return
+            if any(each not in self.passed for each in case.get("needs", [])):
+                self.results.append({"part": part, "case": case, "status": "skipped", "error": f"needs {', '.join(case['needs'])}"})
+                continue
+            entry = self.run(case, SWEEP_SECONDS, part)
+            if case.get("expands") and entry["status"] == "ended":
+                self.sweep(part, ladder.matrix_cases(case, entry))
+
+
+def right(result):
+    return result["status"] == "ended" and "error" not in result and result.get("right", True)
+
+
+def why_wrong(result):
+    if "error" in result:
+        return result["error"]
+    return f"wrong by {result.get('difference')}" if not result.get("right", True) else result["status"]
+
+
+def capability(information):
+    """90 for a device of compute capability 9.0."""
+    found = re.search(r"compute capability (\d+)\.(\d+)", information.get("gpu", ""))
+    return 10 * int(found[1]) + int(found[2]) if found else 0
+
+
+def run_torch(campaign):
+    """PyTorch's fused attention at the same shapes, where PyTorch is installed; a process of its own."""
+    shapes = [case["shapes"][0] for case in ladder.attention_sweep(campaign.passed)]
+    command = [sys.executable, str(pathlib.Path(__file__).parent / "torch_attention.py")]
+    try:
+        done = subprocess.run(command, input=json.dumps(shapes), capture_output=True, text=True, timeout=max(campaign.left(), 1), check=False)
+        result = {"status": "ended", "rows": json.loads(done.stdout)} if done.returncode == 0 else {"status": "ended", "error": done.stderr[-400:]}
+    except subprocess.TimeoutExpired:
+        result = {"status": "cut", "error": "the time was up"}
+    campaign.results.append({"part": "attention", "case": {"id": "attention/torch"}, **result})
+
+
+def run_sanitizer(campaign, command):
+    tool = shutil.which("compute-sanitizer")
+    if tool is None:
+        campaign.results.append({"part": "sanitizer", "case": {"id": "sanitizer"}, "status": "skipped", "error": "compute-sanitizer is not installed"})
+        return
+    for kind in ("memcheck", "racecheck"):
+        for name, _, cases in ladder.rungs():
+            if name not in campaign.passed or not cases or campaign.left() < 10:
+                continue
+            case = {**cases[-1], "passes": 1}
+            inner = Worker([tool, "--tool", kind, "--error-exitcode", "9", *command], campaign.worker.log)
+            result = inner.run({**case, "id": f"sanitizer/{kind}/{name}"}, min(60, campaign.left()))
+            if result["status"] == "ended":
+                result["clean"] = inner.finish(20) == 0
+            inner.stop()
+            campaign.results.append({"part": "sanitizer", "case": {"id": f"sanitizer/{kind}/{name}"}, **result})
+
+
+def write_results(campaign, out, information, log):
+    summary = report.summarise(campaign.results, campaign.passed, campaign.closed, campaign.stopped, information)
+    (out / "results.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf8")
+    (out / "results.md").write_text(report.markdown(summary), encoding="utf8")
+    log.flush()
+    with tarfile.open(out / "raw.tar.gz", "w:gz") as archive:
+        primitives = sorted((out / "primitives").glob("*.npy"))
+        for name, data in (*((f"primitives/{each.name}", each.read_bytes()) for each in primitives),
+                           ("cases.jsonl", "".join(json.dumps(each) + "\n" for each in campaign.results).encode()),
+                           ("worker.log", pathlib.Path(log.name).read_bytes()[-(4 << 20):])):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    shutil.rmtree(out / "primitives", ignore_errors=True)
+    pathlib.Path(log.name).unlink()
+    files = [each for each in out.rglob("*") if each.is_file()]
+    large = [each.name for each in files if each.stat().st_size > MOST_FILE_BYTES]
+    if len(files) > MOST_FILES or large:
+        print(f"gpu_campaign: {len(files)} files under {out}, too large: {large}", file=sys.stderr)
+    return summary
+
+
+def travelling_bytes():
+    """What a device machine is sent: files that git does not ignore, and the build."""
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True).stdout
+    tree = sum((ROOT / name).stat().st_size for name in listed.splitlines() if (ROOT / name).is_file())
+    command = pathlib.Path(os.environ.get("ANYDIM", ROOT / "build/slim/bin/anydim"))
+    return tree, command.stat().st_size if command.exists() else None
+
+
+def check():
+    tree, command = travelling_bytes()
+    if command is None:
+        print("gpu_campaign: there is no slim build; make one: cmake --preset slim && cmake --build build/slim --target anydim", file=sys.stderr)
+        return 1
+    total = tree + command
+    print(f"tree {tree / 2**20:.1f} MiB + command {command / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
+    return 0 if total < MOST_TRAVELLING else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="gpu_campaign.sh")
+    parser.add_argument("out", nargs="?", type=pathlib.Path)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
+    parser.add_argument("--limit", type=float, default=480)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_intermixed_args()
+    if options.check:
+        return check()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if options.out is None or unknown:
+        parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}" if unknown else "OUT is missing")
+    parts = options.parts or PARTS
+    options.out.mkdir(parents=True, exist_ok=True)
+    command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [os.environ.get("ANYDIM", str(ROOT / "build/slim/bin/anydim")), "worker", "--device", "cuda",
+                                                                   "--quiet", "--cache-dir", str(options.out.resolve() / "cache")]
+    with open(options.out / "worker.log", "w", encoding="utf8") as log:
+        campaign = Campaign(command, options.out, options.limit, log)
+        information = {}
+        try:
+            if campaign.prove_worker():
+                entry = campaign.run({"id": "information", "kind": "information"}, CASE_SECONDS, "ladder")
+                information = {key: value for key, value in entry.items() if key not in ("part", "case", "status", "seconds")}
+                campaign.climb()
+            sweeps = {"primitives": lambda: ladder.primitive_cases(options.out.resolve() / "primitives", capability(information)),
+                      "models": lambda: ladder.model_sweep(campaign.passed),
+                      "matmul": lambda: ladder.matmul_sweep(campaign.passed), "attention": lambda: ladder.attention_sweep(campaign.passed),
+                      "matrix": lambda: ladder.matrix_sweep(campaign.passed)}
+            for part, cases in sweeps.items():
+                if part in parts and not campaign.stopped:
+                    campaign.sweep(part, cases())
+                    if part == "attention" and campaign.left() > 0:
+                        campaign.worker.stop()
+                        run_torch(campaign)
+            campaign.worker.stop()
+            if "sanitizer" in parts and not campaign.stopped and campaign.left() > 10:
+                run_sanitizer(campaign, command)
+        finally:
+            campaign.worker.stop()
+            shutil.rmtree(options.out / "cache", ignore_errors=True)
+            summary = write_results(campaign, options.out, information, log)
+    print(report.markdown(summary))
+    return 1 if campaign.stopped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The campaign's ladder and unit kernels over the PTX interpreter: every text parses, every schedule filter finds its schedules, every result is right. FAKE_GPU_WORKER names
+the worker (tests/tools/fake_gpu_worker.cpp)."""
+import os
+import pathlib
+import struct
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/campaign"))
+
+import ladder  # noqa: E402
+import supervisor  # noqa: E402
+
+
+def bits(path):
+    """The elements of a .npy file as raw bytes."""
+    data = path.read_bytes()
+    return data[10 + struct.unpack_from("<H", data, 8)[0]:]
+
+
+class OnTheInterpreter(unittest.TestCase):
+    def campaign(self, folder, part):
+        log = open(folder / "log", "w", encoding="utf8")
+        self.addCleanup(log.close)
+        campaign = supervisor.Campaign([os.environ["FAKE_GPU_WORKER"], part], folder, 500, log)
+        self.addCleanup(campaign.worker.stop)
+        return campaign
+
+    def test_unit_kernels(self):
+        with tempfile.TemporaryDirectory(prefix="anydim_primitives_") as name:
+            folder = pathlib.Path(name)
+            campaign = self.campaign(folder, "h200")
+            campaign.passed.add("empty")
+            campaign.sweep("primitives", ladder.primitive_cases(folder / "out", 90))
+            campaign.worker.stop()
+            wrong = [each for each in campaign.results if not supervisor.right(each)]
+            self.assertEqual(wrong, [], (folder / "log").read_text())
+            self.check_results(folder / "out")
+            # What a GPU once gave is reproduced bit for bit.
+            for recorded in sorted((ROOT / "bench/results/primitives").glob("*.npy")):
+                self.assertEqual(bits(folder / "out" / recorded.name), bits(recorded), recorded.name)
+
+    def check_results(self, out):
+        """Against plain arithmetic on the operands."""
+        words = struct.unpack("<64I", bits(out / "cluster.out0.npy"))
+        self.assertEqual(words, tuple(32 + i + 1 for i in range(32)) + tuple(range(32)))
+
+        bf16 = lambda data: [struct.unpack("<f", b"\0\0" + data[i:i + 2])[0] for i in range(0, len(data), 2)]
+        for name, m, n, rows_of_b in (("mma_sync", 16, 8, True), ("wgmma", 64, 16, False)):
+            a, b = bf16(bits(out / f"{name}.in0.npy")), bf16(bits(out / f"{name}.in1.npy"))
+            got = struct.unpack(f"<{m * n}f", bits(out / f"{name}.out0.npy"))
+            for row in range(m):
+                for column in range(n):
+                    want = sum(a[row * 16 + k] * (b[k * n + column] if rows_of_b else b[column * 16 + k]) for k in range(16))
+                    self.assertAlmostEqual(got[row * n + column], want, places=6, msg=f"{name} [{row}, {column}]")
+
+        shared = struct.unpack("<1024H", bits(out / "tma_load.out0.npy"))
+        for row in range(16):
+            for column in range(64):
+                inside = row + 8 < 20 and column + 32 < 72
+                place = row * 64 + ((column // 8) ^ (row % 8)) * 8 + column % 8
+                self.assertEqual(shared[place], (row + 8) * 72 + column + 32 if inside else 0, f"tma_load [{row}, {column}]")
+
+        copied, source = bits(out / "cp_async.out0.npy"), bits(out / "cp_async.in0.npy")
+        for lane in range(32):
+            count = 16 - lane % 17
+            self.assertEqual(copied[16 * lane:16 * lane + 16], source[16 * lane:16 * lane + count] + bytes(16 - count))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,37 @@
+"""A measuring worker without a GPU: answers right, unless a line of the plan file says what becomes of a case: `ID hang|crash|wrong|error|fault|absent|chatter`."""
+import json
+import os
+import sys
+import time
+
+plan = dict(line.rsplit(" ", 1) for line in open(sys.argv[1], encoding="utf8").read().splitlines())
+starts = sys.argv[2]
+with open(starts, "a", encoding="utf8") as file:
+    file.write("start\n")
+
+for line in sys.stdin:
+    case = json.loads(line)
+    fate = next((fate for name, fate in plan.items() if case["id"].startswith(name)), "right")
+    if fate == "mute":
+        os._exit(3)
+    print(json.dumps({"begin": case["id"]}), flush=True)
+    if fate == "hang":
+        time.sleep(600)
+    if fate == "crash":
+        os.abort()
+    if fate == "chatter":
+        print("a library says something\n{not json", flush=True)
+    end = {"end": case["id"], "right": fate != "wrong", "difference": 0.5 if fate == "wrong" else 0.0}
+    if case["kind"] in ("matmul", "attention") and fate == "right":
+        shapes = [{"m": m, "n": case["n"], "k": case["k"], "heuristic_us": 12.0, "best_us": 11.0} for m in case["m"]] if case["kind"] == "matmul" else [
+            dict(zip(("batch", "heads", "length", "head"), shape)) for shape in case["shapes"]]
+        end = {"end": case["id"], "rows": [{**shape, "median_us": 10.0, "schedule": case.get("schedule", "plain")} for shape in shapes]}
+    if case["kind"] == "schedules":
+        end = {"end": case["id"], "schedules": {"matmul_mma bm=64": [{"m": 1, "estimate_us": 2.0}], "matmul_wgmma bm=128": [{"m": 8, "estimate_us": 1.0}]}}
+    if fate == "absent":
+        end = {"end": case["id"], "absent": True}
+    if fate in ("error", "fault"):
+        end = {"end": case["id"], "error": "what went wrong", "exit_code": 70 if fate == "fault" else 6}
+    print(json.dumps(end), flush=True)
+    if fate == "fault":
+        sys.exit(70)

@@ -1,0 +1,130 @@
+// anydim bench --op ... --device cuda.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench_op.h"
+
+namespace anydim::tools {
+
+namespace {
+
+constexpr int repetitions = 31;
+
+struct MatmulRow {
+  GpuMatmul shape;
+  GpuMatmulTimes times;
+};
+
+std::vector<MatmulRow> time_matmuls(const OperatorBench& bench, const CompileOptions& options) {
+  std::vector<MatmulRow> rows;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> groups;
+  for (const std::string& text : bench.shapes) {
+    const auto numbers = parse_shape(text, 3, "M,N,K with numbers from 1 to 1048576, e.g. 128,1536,384");
+    groups[{numbers[1], numbers[2]}].push_back(rows.size());
+    rows.push_back({{.m = numbers[0], .n = numbers[1], .k = numbers[2]}, {}});
+  }
+  const CompileTarget target = make_target(options);
+  GpuBenchOptions gpu;
+  gpu.library = bench.library == "cublas";
+  gpu.library_path = bench.library_path;
+  gpu.repetitions = repetitions;
+  for (const auto& [weight, positions] : groups) {
+    std::vector<GpuMatmul> shapes;
+    for (const std::size_t position : positions) shapes.push_back(rows[position].shape);
+    const std::vector<GpuMatmulTimes> times = time_matmul(target, shapes, options, gpu);
+    for (std::size_t i = 0; i < positions.size(); ++i) rows[positions[i]].times = times[i];
+  }
+  return rows;
+}
+
+void print_matmuls(const std::vector<MatmulRow>& rows, const OperatorBench& bench) {
+  const bool compared = bench.library == "cublas";
+  double sum = 0, least = INFINITY;
+  nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
+  for (const auto& [shape, times] : rows) {
+    const double work = 2e-12 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+    nlohmann::ordered_json one = {{"m", shape.m},
+                                  {"n", shape.n},
+                                  {"k", shape.k},
+                                  {"us", 1e6 * times.ours.median},
+                                  {"tflops", work / times.ours.median},
+                                  {"schedule", times.schedule}};
+    std::string line = fmt::format("{:>5} x {:>5} x {:>5}  {:>9.2f} us {:>6.1f} TFLOP/s", shape.m, shape.n, shape.k,
+                                   1e6 * times.ours.median, work / times.ours.median);
+    if (compared) {
+      const double ratio = times.heuristic.median / times.ours.median, best = times.best.median / times.ours.median;
+      sum += std::log(ratio);
+      least = std::min(least, ratio);
+      one["heuristic_us"] = 1e6 * times.heuristic.median;
+      one["best_us"] = 1e6 * times.best.median;
+      one["algorithms"] = times.algorithms;
+      one["ratio"] = ratio;
+      one["ratio_to_best"] = best;
+      one["largest_difference"] = times.largest_difference;
+      line += fmt::format("  cublas {:>9.2f} us  ratio {:.3f}, to the best of {} {:.3f}  difference {:.1e}", 1e6 * times.heuristic.median,
+                          ratio, times.algorithms, best, times.largest_difference);
+    }
+    shapes.push_back(one);
+    if (!bench.json) fmt::print("{}  {}\n", line, times.schedule);
+  }
+  const double mean = compared ? std::exp(sum / static_cast<double>(rows.size())) : 0;
+  if (bench.json) {
+    nlohmann::ordered_json object = {{"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
+    if (compared) object["geometric_mean"] = mean, object["least_ratio"] = least;
+    fmt::print("{}\n", object.dump());
+  } else if (compared) {
+    fmt::print("geometric mean {:.3f}, least {:.3f} (over 1: faster than the heuristic choice)\n", mean, least);
+  }
+}
+
+void run_attention(const OperatorBench& bench, const CompileOptions& options) {
+  std::vector<GpuAttention> shapes;
+  for (const std::string& text : bench.shapes) {
+    const auto numbers = parse_shape(text, 4, "BATCH,HEADS,LENGTH,HEAD with numbers from 1 to 1048576, e.g. 32,12,128,64");
+    shapes.push_back({.batch = numbers[0], .heads = numbers[1], .length = numbers[2], .head = numbers[3]});
+  }
+  const std::vector<GpuAttentionTimes> all = time_attention(make_target(options), shapes, options, repetitions);
+  nlohmann::ordered_json listed = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const GpuAttention& shape = shapes[i];
+    const double length = static_cast<double>(shape.length);
+    const double work = 4e-12 * static_cast<double>(shape.batch * shape.heads * shape.head) * length * length;
+    const double bytes = 8e-9 * static_cast<double>(shape.batch * shape.heads * shape.head) * length;  // Q, K, V and O in 16 bits
+    const double seconds = all[i].ours.median;
+    listed.push_back({{"batch", shape.batch},
+                      {"heads", shape.heads},
+                      {"length", shape.length},
+                      {"head", shape.head},
+                      {"us", 1e6 * seconds},
+                      {"tflops", work / seconds},
+                      {"gb_per_s", bytes / seconds},
+                      {"schedule", all[i].schedule}});
+    if (!bench.json) {
+      fmt::print("{:>4} x {:>3} heads x {:>5} x {:>3}  {:>9.2f} us {:>6.1f} TFLOP/s {:>7.1f} GB/s  {}\n", shape.batch, shape.heads,
+                 shape.length, shape.head, 1e6 * seconds, work / seconds, bytes / seconds, all[i].schedule);
+    }
+  }
+  if (bench.json) fmt::print("{}\n", nlohmann::ordered_json{{"operator", bench.name}, {"shapes", listed}}.dump());
+}
+
+}  // namespace
+
+void run_gpu_operator_bench(const OperatorBench& bench, const CompileOptions& options) {
+  const bool attention = bench.name == "attention";
+  if (bench.library != "none" && (attention || bench.library != "cublas")) {
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("on CUDA {} is compared with {}", bench.name, attention ? "--vs none" : "--vs cublas or none"));
+  }
+  if (bench.shapes.empty()) {
+    throw Error(ErrorKind::CommandLine, attention ? "bench --op attention needs shapes, BATCH,HEADS,LENGTH,HEAD each, e.g. 32,12,128,64"
+                                                  : "bench --op matmul needs shapes, M,N,K each, e.g. 128,1536,384");
+  }
+  if (attention) run_attention(bench, options);
+  else print_matmuls(time_matmuls(bench, options), bench);
+}
+
+}  // namespace anydim::tools

@@ -1,0 +1,341 @@
+#include "tools/worker_cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <istream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/npy.h"
+#include "tools/output_files.h"
+
+namespace anydim::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* empty_program = "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32] {\n  %y = add(%x, %x)\n  return %y\n}\n";
+
+ir::Module module_of(const nlohmann::json& wanted) {
+  if (wanted.contains("model")) return load_model(wanted.at("model").get<std::string>());
+  return ir::parse(wanted.value("text", std::string(empty_program)));
+}
+
+ir::DType dtype_of(const nlohmann::json& wanted) {
+  const std::string name = wanted.value("dtype", "bf16");
+  const auto dtype = ir::dtype_named(name);
+  if (!dtype) throw Error(ErrorKind::Malformed, fmt::format("case: there is no dtype {}", name));
+  return *dtype;
+}
+
+// Numbers that are the same on every machine; integers in [0, below).
+std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const nlohmann::json& wanted) {
+  const nlohmann::json described = wanted.value("inputs", nlohmann::json::object());
+  std::vector<ir::Tensor> tensors;
+  for (const InputInfo& input : inputs) {
+    const nlohmann::json one = described.value(input.name, nlohmann::json{{"dims", std::vector<std::int64_t>(input.dims.size(), 1)}});
+    const auto dims = one.at("dims").get<std::vector<std::int64_t>>();
+    ir::Tensor tensor = ir::random_tensor(input.dtype, dims, wanted.value("seed", 1), input.name);
+    if (one.value("ramp", false)) {  // every element its own position
+      ir::Tensor ramp(input.dtype, dims);
+      for (std::int64_t i = 0; i < ramp.elements(); ++i) ramp.set_integer(i, i);
+      tensor = std::move(ramp);
+    } else if (ir::is_integer(input.dtype)) {
+      const std::int64_t below = one.value("below", std::int64_t{2});
+      ir::Tensor bounded(input.dtype, tensor.dims());
+      for (std::int64_t i = 0; i < tensor.elements(); ++i) bounded.set_integer(i, tensor.integer_at(i) % below);
+      tensor = std::move(bounded);
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+double largest_difference(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& want) {
+  double largest = 0;
+  for (std::size_t o = 0; o < want.size(); ++o) {
+    if (got[o].dims() != want[o].dims()) return INFINITY;
+    for (std::int64_t i = 0; i < want[o].elements(); ++i) {
+      const double expected = want[o].real_at(i), difference = std::fabs(got[o].real_at(i) - expected) / (1 + std::fabs(expected));
+      if (!(difference <= largest)) largest = std::isnan(difference) ? INFINITY : difference;
+    }
+  }
+  return largest;
+}
+
+std::vector<ir::Tensor> expected_results(const nlohmann::json& wanted, const ir::Module& module, const std::vector<ir::Tensor>& inputs) {
+  if (!wanted.contains("expected")) return evaluate_reference(module, inputs);
+  std::vector<ir::Tensor> results;
+  for (const std::string& name : module.functions.at(0).result_names)
+    results.push_back(read_npy(wanted.at("expected").at(name).get<std::string>()));
+  return results;
+}
+
+Json microseconds(const GpuSample& sample) {
+  return {{"median_us", 1e6 * sample.median}, {"least_us", 1e6 * sample.least}, {"most_us", 1e6 * sample.most}};
+}
+
+}  // namespace
+
+CaseRunner::CaseRunner(CompileOptions options, MakeTarget make, RawTarget raw)
+    : options_(std::move(options)), make_(std::move(make)), raw_(std::move(raw)) {
+  if (make_) return;
+  make_ = [this](bool checked) {
+    CompileOptions with = options_;
+    with.checked_kernels = checked;
+    return make_target(with);
+  };
+}
+CaseRunner::~CaseRunner() = default;
+
+CompileTarget CaseRunner::target_for(const nlohmann::json& wanted, std::shared_ptr<ChosenSchedules>& chosen) {
+  const bool checked = wanted.value("checked", false);
+  CompileTarget& known = targets_[checked];
+  if (known.backend == nullptr) known = make_(checked);
+  std::optional<ScheduleFilter> filter;
+  if (wanted.contains("schedule")) filter = parse_schedule_filter(wanted.at("schedule").get<std::string>());
+  chosen = std::make_shared<ChosenSchedules>(known.backend, std::move(filter));
+  return {chosen, known.device};
+}
+
+CompileOptions CaseRunner::options_for(const nlohmann::json& wanted) const {
+  CompileOptions options = options_;
+  options.policies.push_back(parse_policy(wanted.value("policy", wanted.contains("schedule") ? "symbolic" : "bucketed")));
+  options.background = false;
+  return options;
+}
+
+nlohmann::ordered_json CaseRunner::run(const nlohmann::json& wanted) {
+  const std::string kind = wanted.at("kind").get<std::string>();
+  if (kind == "empty" || kind == "program") return run_program(wanted);
+  if (kind == "matmul") return run_matmul(wanted);
+  if (kind == "attention") return run_attention(wanted);
+  if (kind == "schedules") return rank_schedules(wanted);
+  if (kind == "raw") return run_raw(wanted);
+  if (kind == "information") return information();
+  throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
+}
+
+nlohmann::ordered_json CaseRunner::run_program(const nlohmann::json& wanted) {
+  using Clock = std::chrono::steady_clock;
+  std::shared_ptr<ChosenSchedules> chosen;
+  const CompileTarget target = target_for(wanted, chosen);
+  const auto begin = Clock::now();
+  const auto executable = compile_for(target, module_of(wanted), options_for(wanted));
+  executable->kernels().complete();
+  Json result = {{"compile_s", std::chrono::duration<double>(Clock::now() - begin).count()}};
+  if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
+
+  runtime::Context context(executable);
+  const std::vector<ir::Tensor> inputs = draw_inputs(inputs_of(executable->program()), wanted);
+  std::vector<ir::Tensor> outputs;
+  std::vector<double> host;
+  double difference = 0;
+  const bool compared = wanted.value("compare", true);
+  const std::vector<ir::Tensor> want = compared ? expected_results(wanted, module_of(wanted), inputs) : std::vector<ir::Tensor>();
+  for (int pass = 0; pass < wanted.value("passes", 3); ++pass) {
+    const auto start = Clock::now();
+    outputs = context.run(inputs);
+    host.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    if (compared) difference = std::max(difference, largest_difference(outputs, want));
+  }
+  const double tolerance = wanted.value("tolerance", 1e-4);
+  result["host_us"] = 1e6 * *std::ranges::min_element(host);
+  if (compared) {
+    result["difference"] = std::isfinite(difference) ? Json(difference) : Json("not finite");
+    result["right"] = difference <= tolerance;
+  }
+  // Other sizes of the same program, timed only.
+  for (const nlohmann::json& size : wanted.value("sizes", nlohmann::json::array())) {
+    const std::vector<ir::Tensor> more = draw_inputs(inputs_of(executable->program()), {{"inputs", size}});
+    std::vector<double> whole;
+    for (int i = 0; i < wanted.value("repetitions", 15); ++i) {
+      const auto start = Clock::now();
+      context.run(more);
+      whole.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    std::ranges::sort(whole);
+    Json call = microseconds(time_call(context, more, wanted.value("repetitions", 15)));
+    call["dims"] = more.at(0).dims();
+    call["host_us"] = 1e6 * whole[whole.size() / 2];
+    result["calls"].push_back(std::move(call));
+  }
+  context.record_launches(true);
+  context.run(inputs);
+  Json launches = Json::array();
+  for (const runtime::LaunchRecord& launch : context.launches()) {
+    const auto& kernel = executable->program().kernels[static_cast<std::size_t>(launch.kernel)];
+    launches.push_back({{"region", kernel.region.name},
+                        {"schedule", to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule)},
+                        {"blocks", launch.tasks},
+                        {"us", 1e6 * launch.seconds}});
+  }
+  result["launches"] = std::move(launches);
+  return result;
+}
+
+nlohmann::ordered_json CaseRunner::run_matmul(const nlohmann::json& wanted) {
+  std::shared_ptr<ChosenSchedules> chosen;
+  const CompileTarget target = target_for(wanted, chosen);
+  std::vector<GpuMatmul> shapes;
+  for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>())
+    shapes.push_back(
+        {m, wanted.at("n").get<std::int64_t>(), wanted.at("k").get<std::int64_t>(), dtype_of(wanted), wanted.value("copies", 12)});
+  GpuBenchOptions bench;
+  bench.library = wanted.value("cublas", false);
+  bench.library_path = wanted.value("library_path", "");
+  bench.algorithms = wanted.value("algorithms", 100);
+  bench.repetitions = wanted.value("repetitions", 15);
+  const std::vector<GpuMatmulTimes> all = time_matmul(target, shapes, options_for(wanted), bench);
+  if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    Json row = {{"m", shapes[i].m}, {"n", shapes[i].n}, {"k", shapes[i].k}, {"schedule", all[i].schedule}};
+    row.update(microseconds(all[i].ours));
+    if (bench.library) {
+      row["heuristic_us"] = 1e6 * all[i].heuristic.median;
+      row["best_us"] = 1e6 * all[i].best.median;
+      row["algorithms"] = all[i].algorithms;
+      row["difference"] = std::isfinite(all[i].largest_difference) ? Json(all[i].largest_difference) : Json("not finite");
+    }
+    rows.push_back(std::move(row));
+  }
+  return {{"rows", std::move(rows)}};
+}
+
+nlohmann::ordered_json CaseRunner::run_attention(const nlohmann::json& wanted) {
+  std::shared_ptr<ChosenSchedules> chosen;
+  const CompileTarget target = target_for(wanted, chosen);
+  std::vector<GpuAttention> shapes;
+  for (const auto& shape : wanted.at("shapes").get<std::vector<std::array<std::int64_t, 4>>>())
+    shapes.push_back({shape[0], shape[1], shape[2], shape[3], dtype_of(wanted)});
+  const auto all = time_attention(target, shapes, options_for(wanted), wanted.value("repetitions", 15));
+  if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const GpuAttention& shape = shapes[i];
+    Json row = {
+        {"batch", shape.batch}, {"heads", shape.heads}, {"length", shape.length}, {"head", shape.head}, {"schedule", all[i].schedule}};
+    row.update(microseconds(all[i].ours));
+    rows.push_back(std::move(row));
+  }
+  return {{"rows", std::move(rows)}};
+}
+
+nlohmann::ordered_json CaseRunner::rank_schedules(const nlohmann::json& wanted) {
+  std::shared_ptr<ChosenSchedules> chosen;
+  const CompileTarget target = target_for(wanted, chosen);
+  const std::string type(ir::name_of(dtype_of(wanted)));
+  const std::int64_t n = wanted.at("n").get<std::int64_t>(), k = wanted.at("k").get<std::int64_t>();
+  const std::string text = fmt::format(
+      "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), {2}] where m in [0, 1048576] {{\n  %w = constant({2} ({0}, {1}) "
+      "@random(1))\n"
+      "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return %y\n}}\n",
+      k, n, type);
+  CompileOptions options = options_for(wanted);
+  options.policies = {parse_policy("symbolic")};
+  compile_for(target, ir::parse(text), options);
+  std::map<std::string, Json> best;
+  for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>()) {
+    const auto ranked = chosen->ranked("matmul", {m});
+    const std::size_t top = std::min<std::size_t>(ranked.size(), wanted.value("top", std::size_t{4}));
+    for (std::size_t i = 0; i < top; ++i) best[to_string(ranked[i].second)].push_back({{"m", m}, {"estimate_us", 1e6 * ranked[i].first}});
+  }
+  return {{"schedules", best}};
+}
+
+nlohmann::ordered_json CaseRunner::run_raw(const nlohmann::json& wanted) {
+  std::shared_ptr<ChosenSchedules> chosen;
+  RawKernel kernel;
+  kernel.name = wanted.value("name", wanted.at("id").get<std::string>());
+  const std::string file = wanted.at("source").get<std::string>();
+  std::ifstream stream(file, std::ios::binary);
+  kernel.source.assign(std::istreambuf_iterator<char>(stream), {});
+  if (kernel.source.empty()) throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be read, or is empty", file));
+  const nlohmann::json& launch = wanted.at("launch");
+  kernel.launch.entry = launch.at("entry").get<std::string>();
+  kernel.launch.grid = {launch.value("grid", 1), 1, 1};
+  kernel.launch.block = {launch.value("block", 32), 1, 1};
+  kernel.launch.cluster = {launch.value("cluster", 1), 1, 1};
+  kernel.launch.shared_bytes = launch.value("shared_bytes", 0);
+  for (const nlohmann::json& map : launch.value("maps", nlohmann::json::array())) {
+    ir::TensorMap described;
+    described.buffer = map.at("buffer").get<std::int32_t>();
+    described.dtype = dtype_of(map);
+    for (const std::int64_t extent : map.at("dims").get<std::vector<std::int64_t>>()) described.dims.emplace_back(extent);
+    for (const std::int64_t stride : map.at("strides").get<std::vector<std::int64_t>>()) described.strides.emplace_back(stride);
+    described.box = map.at("box").get<std::vector<std::int32_t>>();
+    described.swizzle_bytes = map.value("swizzle_bytes", 0);
+    kernel.launch.tensor_maps.push_back(std::move(described));
+  }
+  std::vector<InputInfo> inputs;
+  nlohmann::json drawn = {{"inputs", nlohmann::json::object()}};
+  for (const nlohmann::json& input : wanted.at("inputs")) {
+    const std::string name = std::to_string(inputs.size());
+    inputs.push_back({name, dtype_of(input), {}});
+    drawn["inputs"][name] = input;
+  }
+  kernel.inputs = draw_inputs(inputs, drawn);
+  for (const nlohmann::json& output : wanted.at("outputs"))
+    kernel.outputs.emplace_back(dtype_of(output), output.at("dims").get<std::vector<std::int64_t>>());
+
+  const std::vector<ir::Tensor> results = run_raw_kernel(target_for(wanted, chosen), kernel, raw_.architecture, raw_.code);
+  if (wanted.contains("folder")) {
+    std::vector<std::string> names;
+    std::vector<ir::Tensor> all = kernel.inputs;
+    all.insert(all.end(), results.begin(), results.end());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool input = i < kernel.inputs.size();
+      names.push_back(fmt::format("{}.{}{}", kernel.name, input ? "in" : "out", input ? i : i - kernel.inputs.size()));
+    }
+    write_outputs(wanted.at("folder").get<std::string>(), names, all);
+  }
+  return {{"outputs", results.size()}};
+}
+
+nlohmann::ordered_json CaseRunner::information() {
+  Json result = Json::object();
+  for (const Finding& finding : examine_system(options_)) result[finding.name] = finding.value;
+  return result;
+}
+
+namespace {
+
+void say(const nlohmann::ordered_json& line) {
+  fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void run_worker(CaseRunner& runner, std::istream& in) {
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty()) continue;
+    const nlohmann::json wanted = nlohmann::json::parse(line, nullptr, false);
+    if (!wanted.is_object() || !wanted.contains("id"))
+      throw Error(ErrorKind::Malformed, "standard input: a case is one line with a JSON object that has an id");
+    say({{"begin", wanted["id"]}});
+    nlohmann::ordered_json end = {{"end", wanted["id"]}};
+    try {
+      end.update(runner.run(wanted));
+    } catch (const nlohmann::json::exception& error) {
+      end["error"] = fmt::format("the case is malformed: {}", error.what());
+      end["exit_code"] = static_cast<int>(ErrorKind::Malformed);
+    } catch (const Error& error) {
+      end["error"] = error.what();
+      end["exit_code"] = static_cast<int>(error.kind());
+    }
+    say(end);
+    if (end.value("exit_code", 0) == static_cast<int>(ErrorKind::Internal))
+      throw Error(ErrorKind::Internal, end["error"].get<std::string>());
+  }
+}
+
+}  // namespace anydim::tools

@@ -1,0 +1,60 @@
+// One case of a measuring worker: a JSON object in, a JSON object out.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "tools/command.h"
+
+namespace anydim::tools {
+
+struct RawTarget {
+  std::string architecture{};  // as NVRTC names it; empty: the device's own
+  RawCode code = RawCode::Cubin;
+};
+
+// Kinds of case ("kind"):
+//   empty        a one-element program runs
+//   program      "text" (or "model", a file) with "inputs" {NAME: {"dims", "below" | "ramp"}}, run "passes" times (3: on the stream, captured, replayed); the results are
+//                compared with the reference evaluator, or with "expected" {NAME: file.npy}, within "tolerance", unless "compare" is false; "sizes" [inputs, ..] are timed too
+//   matmul       "n", "k", "m" [..]: seconds of one product; "cublas": beside cuBLASLt
+//   attention    "shapes" [[batch, heads, length, head], ..]
+//   schedules    "n", "k", "m" [..], "top": the schedules that the cost model ranks best at any of the sizes
+//   raw          "source" (a file), "launch" {"entry", "block", "grid", "cluster", "shared_bytes", "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and
+//                results are written to "folder" as NAME.inN.npy and NAME.outN.npy
+//   information  device, driver and what else there is
+// Every kind takes "schedule" (a filter: a name, and fields with values; where nothing fits it the result says "absent"), "checked" (the checked twins), "policy" and "dtype".
+class CaseRunner {
+ public:
+  // `make`: the target, with checked kernels or not; null: make_target(). `raw`: what run_raw_kernel is told.
+  using MakeTarget = std::function<CompileTarget(bool checked)>;
+  explicit CaseRunner(CompileOptions options, MakeTarget make = {}, RawTarget raw = {});
+  ~CaseRunner();
+  // Throws what the case throws; Error{Internal} after a fault of the GPU.
+  nlohmann::ordered_json run(const nlohmann::json& wanted);
+
+ private:
+  CompileTarget target_for(const nlohmann::json& wanted, std::shared_ptr<ChosenSchedules>& chosen);
+  CompileOptions options_for(const nlohmann::json& wanted) const;
+  nlohmann::ordered_json run_program(const nlohmann::json& wanted);
+  nlohmann::ordered_json run_matmul(const nlohmann::json& wanted);
+  nlohmann::ordered_json run_attention(const nlohmann::json& wanted);
+  nlohmann::ordered_json rank_schedules(const nlohmann::json& wanted);
+  nlohmann::ordered_json run_raw(const nlohmann::json& wanted);
+  nlohmann::ordered_json information();
+
+  CompileOptions options_;
+  MakeTarget make_;
+  RawTarget raw_;
+  std::map<bool, CompileTarget> targets_;  // by checked; one process keeps one context
+};
+
+// Cases from `in`, one a line; on standard output {"begin": ID} before and {"end": ID, ...} after each. Returns at the end of input. Throws Error{Malformed} for a line that is no
+// case, and Error{Internal} after a fault of the GPU: this process computes nothing any more, and whoever drives it starts another.
+void run_worker(CaseRunner& runner, std::istream& in);
+
+}  // namespace anydim::tools
