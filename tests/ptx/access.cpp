@@ -58,6 +58,10 @@ Execution::Place Execution::resolve(Space space, std::uint64_t address, std::siz
       const std::uint64_t offset = address - allocation->base;
       if (offset + bytes > allocation->bytes.size())
         fail("global memory", fmt::format("the allocation has {} bytes from {:#x} on", allocation->bytes.size(), allocation->base));
+      if (options.dependent && !allocation->steady && space == Space::Global && agent.warp >= 0 &&
+          (block.warps[static_cast<std::size_t>(agent.warp)]->behind_grid_wait >> agent.lane & 1) == 0)
+        report(FindingKind::TooEarly, agent,
+               fmt::format("{} of {} bytes at {:#x} before griddepcontrol.wait", kind_name(kind), bytes, address));
       if (options.check_races && !allocation->shadow && space == Space::Global)
         allocation->shadow = std::make_unique<Shadow>(allocation->bytes.size());
       return {allocation->bytes.data() + offset, space == Space::Global ? allocation->shadow.get() : nullptr, offset,

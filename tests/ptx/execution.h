@@ -68,9 +68,10 @@ struct Warp {
 
   Execution& execution;
   Block& block;
-  std::int32_t index = 0;  // in the block
-  LaneMask existing = 0;   // threads that the block has
-  LaneMask live = 0;       // not exited
+  std::int32_t index = 0;         // in the block
+  LaneMask existing = 0;          // threads that the block has
+  LaneMask live = 0;              // not exited
+  LaneMask behind_grid_wait = 0;  // have run griddepcontrol.wait
   std::vector<std::uint64_t> registers;
   std::vector<std::byte> local;       // local_bytes a lane
   std::vector<std::byte> call_space;  // call_bytes a lane

@@ -22,6 +22,12 @@ Outcome execute_proxy_fence(Warp& warp, const Instruction&, LaneMask mask) {
   return Outcome::Next;
 }
 
+// Launches follow one another here, so what a predecessor wrote is there; that a thread has waited is noted.
+Outcome execute_grid_wait(Warp& warp, const Instruction&, LaneMask mask) {
+  warp.behind_grid_wait |= mask;
+  return Outcome::Next;
+}
+
 Outcome execute_nothing(Warp&, const Instruction&, LaneMask) { return Outcome::Next; }
 
 void decode_fence(Decoder& decoder) {
@@ -51,9 +57,9 @@ void add_fence_opcodes(OpcodeTable& table) {
     decoder.instruction.execute = execute_fence;
   };
   table["griddepcontrol"] = [](Decoder& decoder) {
-    // Launches follow one another here, so what a predecessor wrote is always there.
-    if (decoder.take_any({"wait", "launch_dependents"}).empty()) decoder.unknown("it is no wait or launch_dependents");
-    decoder.instruction.execute = execute_nothing;
+    const std::string_view kind = decoder.take_any({"wait", "launch_dependents"});
+    if (kind.empty()) decoder.unknown("it is no wait or launch_dependents");
+    decoder.instruction.execute = kind == "wait" ? execute_grid_wait : execute_nothing;
   };
 }
 

@@ -213,6 +213,21 @@ TEST(Findings, invalid_use) {
   expect_only(run({.body = "setp.lt.u32 %q0, %t, 3; @%q0 shfl.sync.idx.b32 %r0, %t, 5, 31, 7;", .threads = 32}), FindingKind::InvalidUse);
 }
 
+TEST(Findings, too_early_for_a_dependent_launch) {
+  MachineOptions options;
+  options.dependent = true;
+  expect_ok(run({.body = "griddepcontrol.launch_dependents; griddepcontrol.wait; ld.global.u32 %r0, [p0];", .options = options}));
+  expect_only(run({.body = "ld.global.u32 %r0, [p0]; griddepcontrol.wait;", .options = options}), FindingKind::TooEarly);
+  // Each thread has to wait for itself.
+  expect_only(run({.body = "setp.eq.u32 %q0, %t, 0; @%q0 griddepcontrol.wait; bar.sync 0; ld.global.u32 %r0, [p0];", .options = options}),
+              FindingKind::TooEarly);
+  expect_ok(run({.body = "ld.global.u32 %r0, [p0];"}));
+  Machine machine(options);
+  const DeviceAddress weights = upload(machine, std::vector<u32>(4));
+  machine.mark_steady(weights);
+  expect_ok(machine.launch(parse_ptx(kernel_text("ld.global.u32 %r0, [p0];", 1)), "test", {}, Parameters().add(weights).bytes()));
+}
+
 TEST(Findings, same_line_is_reported_once) {
   const Report report = run({.body = "mov.u32 %r1, 0; AGAIN: mov.u32 %r0, buffer; st.shared.u32 [%r0], %t; add.u32 %r1, %r1, 1; "
                                      "setp.lt.u32 %q0, %r1, 9; @%q0 bra AGAIN;"});

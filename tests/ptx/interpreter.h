@@ -47,6 +47,9 @@ struct MachineOptions {
   int wait_timeouts = 3;                            // how often a waiting try_wait gives up before the launch counts as deadlocked
   bool check_races = true;
   bool check_uninitialised = false;  // report reads of memory that nothing wrote
+  // The launch may begin before its predecessor ends: a thread may touch memory that is not marked as steady only behind its
+  // griddepcontrol.wait.
+  bool dependent = false;
 };
 
 enum class FindingKind {
@@ -60,6 +63,7 @@ enum class FindingKind {
   Deadlock,
   Limit,
   Trap,
+  TooEarly,  // memory that a predecessor may still write was touched before griddepcontrol.wait
   InvalidLaunch,
   InvalidUse,  // an instruction met operands or a state that it does not allow
 };
@@ -103,6 +107,7 @@ class Machine {
   // Fresh memory holds a poison pattern (NaN in every floating-point type). Allocations never touch one another.
   DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment = 256);
   void free(DeviceAddress address);
+  void mark_steady(DeviceAddress address);  // no predecessor writes the allocation: weights, extents, the error slot
   // Host accesses; a range outside an allocation throws Error{Internal}.
   void write(DeviceAddress address, std::span<const std::byte> bytes);
   void read(DeviceAddress address, std::span<std::byte> bytes) const;

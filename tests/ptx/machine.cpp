@@ -23,6 +23,7 @@ std::string_view finding_name(FindingKind kind) {
     case FindingKind::Deadlock: return "deadlock";
     case FindingKind::Limit: return "limit";
     case FindingKind::Trap: return "trap";
+    case FindingKind::TooEarly: return "too early";
     case FindingKind::InvalidLaunch: return "invalid launch";
     case FindingKind::InvalidUse: return "invalid use";
   }
@@ -57,6 +58,12 @@ MachineOptions& Machine::options() { return state_->options; }
 DeviceAddress Machine::allocate(std::uint64_t bytes, std::uint64_t alignment) { return state_->memory.allocate(bytes, alignment); }
 
 void Machine::free(DeviceAddress address) { state_->memory.free(address); }
+
+void Machine::mark_steady(DeviceAddress address) {
+  Allocation* allocation = state_->memory.find(address);
+  internal_check(allocation != nullptr, "a steady address lies within an allocation");
+  allocation->steady = true;
+}
 
 void Machine::write(DeviceAddress address, std::span<const std::byte> bytes) {
   if (bytes.empty()) return;

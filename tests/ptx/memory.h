@@ -33,6 +33,7 @@ struct Allocation {
   std::vector<std::byte> bytes;
   std::unique_ptr<Shadow> shadow;  // made by the first checked launch
   bool initialised = false;        // wholly, by the host
+  bool steady = false;             // no earlier launch that may still run writes it
 };
 
 class GlobalMemory {
