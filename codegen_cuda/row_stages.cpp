@@ -92,7 +92,10 @@ class StageWriter {
       row_.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial.back(), neutral(reduction)));
     }
     // What is the same for all points may be computed outside of the loop, if there are points.
-    if (ir::bounds(space_.points, kernel_.symbols()).low >= 1 && plan_.first.empty()) {
+    if (!plan_.first.empty()) {
+      kernel_.block(row_, fmt::format("if ({} < {})", plan_.first, plan_.last),
+                    [&](CodeScope& some) { write_loop(some, some, stage, partial); });
+    } else if (ir::bounds(space_.points, kernel_.symbols()).low >= 1) {
       write_loop(row_, row_, stage, partial);
     } else {
       const std::string points = kernel_.fresh("vectors");

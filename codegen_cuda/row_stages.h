@@ -30,7 +30,7 @@ struct RowStagePlan {
   int vector = 1;  // neighbouring points of a thread
   int items =
       0;  // vectors of a thread, where they are known to cover a row: the loop is unrolled and scratch lies in registers; 0: a loop over any length
-  // Restricts inner points to vectors [first, last) (names; empty: all), for rows split between blocks.
+  // Restricts inner points to vectors [first, last) (names; empty: all), for rows split between blocks and for segments.
   std::string first, last;
 };
 

@@ -83,14 +83,18 @@ Fields fields_of(const ir::Schedule& schedule) {
 class RowsSkeleton : public Skeleton {
  public:
   std::string_view name() const override { return "rows"; }
+  bool takes_segments() const override { return true; }
   bool accepts(const PlanInputs& inputs) const override { return std::holds_alternative<RowForm>(inputs.form.skeleton); }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
     const auto& form = std::get<RowForm>(inputs.form.skeleton);
     KernelWriter sizes(inputs, bucket, "");
-    const std::int64_t longest = sizes.interval_of(ir::simplify(inner_points(form), sizes.symbols())).high;
+    // A segment's length is not known; it is taken for a text's.
+    constexpr std::int64_t typical_segment = 512;
+    const std::int64_t longest =
+        form.segments ? typical_segment : sizes.interval_of(ir::simplify(inner_points(form), sizes.symbols())).high;
     const std::int64_t most_rows = sizes.interval_of(ir::simplify(outer_points(form), sizes.symbols())).high;
-    const std::int64_t vector = row_vector_width(sizes.symbols(), form, vector_elements(inputs));
+    const std::int64_t vector = form.segments ? 1 : row_vector_width(sizes.symbols(), form, vector_elements(inputs));
     const auto slots = static_cast<std::int64_t>(std::max<std::size_t>(1, with_kept_loads(form).scratch.size()));
 
     std::vector<ir::Schedule> schedules;
@@ -100,7 +104,7 @@ class RowsSkeleton : public Skeleton {
     };
     // Items where the row fits the registers of its threads.
     const auto items = [&](std::int64_t threads, std::int64_t width) {
-      if (longest > threads * registers_of_row) return std::int64_t{0};
+      if (form.segments || longest > threads * registers_of_row) return std::int64_t{0};
       const std::int64_t count = (longest + threads * width - 1) / (threads * width);
       return count * width * slots <= registers_of_row ? std::max<std::int64_t>(count, 1) : 0;
     };
@@ -118,7 +122,7 @@ class RowsSkeleton : public Skeleton {
       }
     }
     constexpr std::int64_t worth_splitting = 1 << 15;
-    if (is_one_pass(form) && longest >= worth_splitting && most_rows <= inputs.target.multiprocessors / 2) {
+    if (is_one_pass(form) && !form.segments && longest >= worth_splitting && most_rows <= inputs.target.multiprocessors / 2) {
       const std::int64_t blocks = std::bit_floor(
           static_cast<std::uint64_t>(std::max<std::int64_t>(2, 2 * inputs.target.multiprocessors / std::max<std::int64_t>(most_rows, 1))));
       add({.threads = 256, .across = 0, .vector = fitting, .items = 0, .split = std::min<std::int64_t>(blocks, 256)});
@@ -130,7 +134,9 @@ class RowsSkeleton : public Skeleton {
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
     const auto& form = std::get<RowForm>(inputs.form.skeleton);
     const Fields fields = fields_of(schedule);
-    const double rows = points_at(inputs, form.outer, keys), inner = points_at(inputs, form.inner, keys);
+    const double rows = points_at(inputs, form.outer, keys);
+    double inner = points_at(inputs, form.inner, keys);
+    if (form.segments) inner /= std::max(1.0, points_at(inputs, std::span(form.outer).first(1), keys));
     const auto threads = static_cast<double>(fields.threads);
     double clocks = 0, passes = 0;
     for (const ir::RowStage& stage : form.stages) {
@@ -174,7 +180,8 @@ class RowsSkeleton : public Skeleton {
                            : fields.threads < 32 || fields.threads > 1024 || fields.threads % 32 != 0) {
       return "a row has 32 to 1024 threads in whole warps, or across rows 1 to 32";
     }
-    if (fields.split > 1 && !is_one_pass(form)) return "only a row of one reduction is split between blocks";
+    if (fields.split > 1 && (!is_one_pass(form) || form.segments)) return "only a row of one reduction is split between blocks";
+    if (form.segments && (fields.items > 0 || fields.vector > 1)) return "a segment has any length and may start anywhere";
     return std::nullopt;
   }
 
@@ -204,6 +211,35 @@ class RowsSkeleton : public Skeleton {
     return ir::min(blocks, Dim(a_multiprocessor * kernel.target().multiprocessors));
   }
 
+  // The rows of this segment, where there are any.
+  static void write_segment(KernelWriter& kernel, CodeScope& row, const RowForm& form, RowStagePlan& plan) {
+    if (!form.segments) return;
+    const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets));
+    const std::string number = write_index(kernel, row, Dim::symbol(form.outer.front().symbol));
+    const std::string rows = write_index(kernel, row, form.inner.front().extent);
+    const bool wide = counter_is_wide(kernel, form.inner.front().extent);
+    plan.first = kernel.fresh("segment_first");
+    plan.last = kernel.fresh("segment_last");
+    for (const auto& [name, place] : {std::pair(plan.first, number), std::pair(plan.last, number + " + 1")}) {
+      row.line(
+          fmt::format("const {} {} = {}segment_bound({}, {}, {});", index_type(wide), name, wide ? "" : "(int)", offsets, place, rows));
+    }
+  }
+
+  // The first block looks at all offsets.
+  static void check_segments(KernelWriter& kernel, CodeScope& entry, const RowForm& form) {
+    if (!form.segments) return;
+    kernel.use("report");
+    kernel.use("segments");
+    entry.line(fmt::format("if (blockIdx.x == 0) check_offsets(error, {}, {}, {}, {});", form.segments->check,
+                           kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
+                           bare(write_index(kernel, entry, form.segments->count)),
+                           bare(write_index(kernel, entry, form.inner.front().extent))));
+  }
+
+  // Blocks of a grid; one at least where offsets are to be looked at.
+  static Dim blocks_for(const RowForm& form, const Dim& blocks) { return form.segments ? ir::max(blocks, Dim(1)) : blocks; }
+
   // A warp or a block a row.
   static void write_rows(Emission& emission) {
     KernelWriter& kernel = emission.kernel;
@@ -215,6 +251,7 @@ class RowsSkeleton : public Skeleton {
     group.thread = kernel.fresh("thread");
     group.stores_row = group.thread + " == 0";
     entry.line(fmt::format("const int {} = threadIdx.x % {};", group.thread, threads));
+    check_segments(kernel, entry, emission.form);
     const LinearSpace rows = linear_space(kernel, emission.form.outer);
     const bool wide = counter_is_wide(kernel, rows.points);
     const std::string count = kernel.fresh("rows"), row = kernel.fresh("row");
@@ -225,19 +262,21 @@ class RowsSkeleton : public Skeleton {
                              warps ? fmt::format(" * {}", together) : ""),
                  [&](CodeScope& at) {
                    define_point(kernel, at, rows, {row, wide});
-                   write_row_stages(kernel, entry, at,
-                                    {.form = emission.form,
+                   RowStagePlan plan{.form = emission.form,
                                      .group = group,
                                      .vector = static_cast<int>(emission.fields.vector),
                                      .items = static_cast<int>(emission.fields.items),
                                      .first = {},
-                                     .last = {}});
+                                     .last = {}};
+                   write_segment(kernel, at, emission.form, plan);
+                   write_row_stages(kernel, entry, at, plan);
                    if (!warps) at.line("__syncthreads();  // shared sums are free for the next row");
                  });
     kernel.end_entry();
     emission.launches.push_back(
         {.entry = "rows",
-         .grid = {limited(kernel, ir::ceil_div(rows.points, together), warps ? 16 : 2048 / threads), Dim(1), Dim(1)},
+         .grid = {limited(kernel, blocks_for(emission.form, ir::ceil_div(rows.points, together)), warps ? 16 : 2048 / threads), Dim(1),
+                  Dim(1)},
          .block = {threads * together, 1, 1}});
   }
 
@@ -252,6 +291,7 @@ class RowsSkeleton : public Skeleton {
     group.stores_row = fmt::format("{} && {} == 0", exists, group.thread);
     group.stores_point = exists;
     entry.line(fmt::format("const int {} = threadIdx.x / 32, {} = threadIdx.x % 32;", group.thread, column));
+    check_segments(kernel, entry, emission.form);
     const LinearSpace rows = linear_space(kernel, emission.form.outer);
     const bool wide = counter_is_wide(kernel, rows.points);
     const std::string count = kernel.fresh("rows"), first = kernel.fresh("first"), row = kernel.fresh("row");
@@ -267,9 +307,10 @@ class RowsSkeleton : public Skeleton {
                    at.line("__syncthreads();  // shared sums are free for the next rows");
                  });
     kernel.end_entry();
-    emission.launches.push_back({.entry = "rows",
-                                 .grid = {limited(kernel, ir::ceil_div(rows.points, 32), 64 / threads), Dim(1), Dim(1)},
-                                 .block = {threads * 32, 1, 1}});
+    emission.launches.push_back(
+        {.entry = "rows",
+         .grid = {limited(kernel, blocks_for(emission.form, ir::ceil_div(rows.points, 32)), 64 / threads), Dim(1), Dim(1)},
+         .block = {threads * 32, 1, 1}});
   }
 
   // Several blocks a row; their parts lie in the workspace, 8 bytes each, and a warp a row puts them together.

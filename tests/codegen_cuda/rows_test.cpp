@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ir/schedule.h"
@@ -78,6 +79,69 @@ fn @main(%x: Tensor[(b, s, 40), f32], %mask: Tensor[(b, s, 1), f32]) -> Tensor[(
   return %y
 })");
   expect_right(region, {}, {{{"b", 0}, {"s", 2}}, {{"b", 2}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 37}}});
+}
+
+// Every third sequence is empty, the others grow.
+void lay_end_to_end(ir::Tensor& offsets, std::int64_t rows) {
+  std::int64_t at = 0;
+  for (std::int64_t s = 0; s < offsets.elements(); ++s) {
+    offsets.set_integer(s, s + 1 == offsets.elements() ? rows : at);
+    if (s % 3 != 1) at = std::min(rows, at + 2 * s + 1);
+  }
+}
+
+// Pooling over sequences laid end to end, and reductions that give one number a sequence.
+TEST(CudaRows, Segments) {
+  const auto pooling = make_region(R"(
+fn @main(%x: Tensor[(t, 40), f32], %offsets: Tensor[(n), i64])
+  where t in [0, 2000], n in [1, 40] {
+  %positive = relu(%x)
+  %sum = segment_sum(%positive, %offsets)
+  %root = sqrt(%sum)
+  return %root
+})");
+  const auto numbers = make_region(R"(
+fn @main(%x: Tensor[(t), i32], %offsets: Tensor[(n), i64])
+  where t in [0, 2000], n in [1, 40] {
+  %most = segment_max(%x, %offsets)
+  %least = segment_min(%x, %offsets)
+  %range = sub(%most, %least)
+  return %range, %most
+})");
+  const CudaTarget target = small_target("h200");
+  for (const auto& region : {pooling, numbers}) {
+    for (const ir::Schedule& schedule : candidates(*region, target, {})) {
+      const KernelCase kernel = compiled(region, target, {}, schedule);
+      const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+      for (const auto& [rows, entries] :
+           std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {0, 4}, {1, 2}, {7, 4}, {100, 3}, {300, 20}}) {
+        const Symbols symbols{{"t", rows}, {"n", entries}};
+        auto inputs = real_inputs(*region, symbols);
+        lay_end_to_end(inputs[1], rows);
+        const CaseRun run = run_case(kernel, module, symbols, inputs);
+        const std::string where = to_string(schedule) + " t=" + std::to_string(rows) + " n=" + std::to_string(entries);
+        ASSERT_EQ(run.findings, "") << where;
+        EXPECT_EQ(run.error.check, -1) << where;
+        EXPECT_EQ(compare(run.outputs, reference(*region, inputs), 2e-5), "") << where;
+      }
+    }
+  }
+}
+
+TEST(CudaRows, SegmentOffsetsThatBreakTheRuleAreReportedAndReadNothingElse) {
+  const auto region = make_region(R"(
+fn @main(%x: Tensor[(t, 4), f32], %offsets: Tensor[(n), i64])
+  where t in [0, 2000], n in [1, 40] {
+  %sum = segment_sum(%x, %offsets)
+  return %sum
+})");
+  const Symbols symbols{{"t", 9}, {"n", 4}};
+  for (const std::vector<std::int64_t>& offsets :
+       std::vector<std::vector<std::int64_t>>{{0, 4, 2, 9}, {1, 4, 5, 9}, {0, 4, 5, 8}, {0, 4, 5, 10}, {0, 1000000, 5, 9}, {0, -3, 5, 9}}) {
+    auto inputs = real_inputs(*region, symbols);
+    for (std::size_t i = 0; i < offsets.size(); ++i) inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+    EXPECT_EQ(failure_of(region, symbols, inputs).check, 0);
+  }
 }
 
 TEST(CudaRows, EveryReductionOverSeveralAxes) {
