@@ -106,7 +106,9 @@ class RowsSkeleton : public Skeleton {
     const auto items = [&](std::int64_t threads, std::int64_t width) {
       if (form.segments || longest > threads * registers_of_row) return std::int64_t{0};
       const std::int64_t count = (longest + threads * width - 1) / (threads * width);
-      return count * width * slots <= registers_of_row ? std::max<std::int64_t>(count, 1) : 0;
+      // 1024 threads have 64 registers each.
+      const std::int64_t room = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
+      return count * width * slots <= room ? std::max<std::int64_t>(count, 1) : 0;
     };
     if (!form.outer.empty() && contiguity(inputs, form, form.outer.back().symbol) > contiguity(inputs, form, form.inner.back().symbol)) {
       add({.threads = longest >= 64 ? 8 : 1, .across = 1, .vector = 1, .items = 0, .split = 1});
@@ -302,8 +304,9 @@ class RowsSkeleton : public Skeleton {
                    at.line(fmt::format("const bool {} = {} + {} < {};", exists, first, column, count));
                    at.line(fmt::format("const {} {} = {} ? {} + {} : {} - 1;", index_type(wide), row, exists, first, column, count));
                    define_point(kernel, at, rows, {row, wide});
-                   write_row_stages(kernel, entry, at,
-                                    {.form = emission.form, .group = group, .vector = 1, .items = 0, .first = {}, .last = {}});
+                   RowStagePlan plan{.form = emission.form, .group = group, .vector = 1, .items = 0, .first = {}, .last = {}};
+                   write_segment(kernel, at, emission.form, plan);
+                   write_row_stages(kernel, entry, at, plan);
                    at.line("__syncthreads();  // shared sums are free for the next rows");
                  });
     kernel.end_entry();
