@@ -33,7 +33,9 @@ ir::Schedule MmaSchedule::schedule() const {
                      {"down", warps_down},
                      {"across", warps_across},
                      {"group", group},
-                     {"whole", cluster_rows ? 2 : whole_rows ? 1 : 0},
+                     {"whole", cluster_rows ? 2
+                               : whole_rows ? 1
+                                            : 0},
                      {"split", split}}};
 }
 

@@ -76,9 +76,11 @@ TEST(Compile, EveryElementwiseOpIsAssembledForThreeArchitectures) {
 
 // Rows that fill the registers of their threads to the last schedule that keeps them there.
 TEST(Compile, EveryCandidateOfRowsIsAssembledWithoutSpills) {
-  const auto softmax = make_region("fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), f32]\n  where n in [0, 200], m in [0, 40000] {\n"
-                                   "  %y = softmax(%x) {axis = -1}\n  return %y\n}");
-  const auto backend = make_cuda_backend({.target = *target_named("h200"), .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+  const auto softmax = make_region(
+      "fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), f32]\n  where n in [0, 200], m in [0, 40000] {\n"
+      "  %y = softmax(%x) {axis = -1}\n  return %y\n}");
+  const auto backend =
+      make_cuda_backend({.target = *target_named("h200"), .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
   const auto expect_fits = [&](const TestRegion& region, const ir::Bucket& bucket) {
     for (const ir::Schedule& schedule : backend->candidates(region.region, bucket)) {
       EXPECT_NO_THROW(backend->compile(region.region, bucket, schedule)) << to_string(schedule) << " " << to_string(bucket);
@@ -87,9 +89,11 @@ TEST(Compile, EveryCandidateOfRowsIsAssembledWithoutSpills) {
   for (const std::int64_t longest : {512, 1024, 4096, 16000}) expect_fits(*softmax, bucket_of({{0, 200, 1}, {0, longest, 1}}));
   for (const char* width : {"1024", "4096", "8192"}) {
     const std::string type = std::string("Tensor[(n, ") + width + "), bf16]", vector = std::string("Tensor[(") + width + "), bf16]";
-    expect_fits(*make_region("fn @main(%x: " + type + ", %r: " + type + ", %a: " + vector + ", %b: " + vector + ") -> " + type +
-                             "\n  where n in [0, 200] {\n  %s = add(%x, %r)\n  %y = layer_norm(%s, %a, %b) {axis = -1, epsilon = 1e-5}\n  return %y\n}"),
-                {});
+    expect_fits(
+        *make_region(
+            "fn @main(%x: " + type + ", %r: " + type + ", %a: " + vector + ", %b: " + vector + ") -> " + type +
+            "\n  where n in [0, 200] {\n  %s = add(%x, %r)\n  %y = layer_norm(%s, %a, %b) {axis = -1, epsilon = 1e-5}\n  return %y\n}"),
+        {});
   }
 }
 
