@@ -50,11 +50,11 @@ class CpuBackend : public ir::Backend {
   }
 
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
-    return ask(region,
-               Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_candidates(inputs, bucket); },
-                          [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_candidates(inputs, bucket); },
-                          [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_candidates(inputs, bucket); },
-                          [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_candidates(inputs, bucket); }});
+    return ask(region, Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_candidates(inputs, bucket); },
+                                  [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_candidates(inputs, bucket); },
+                                  [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_candidates(inputs, bucket); },
+                                  [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_candidates(inputs, bucket); },
+                                  [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_candidates(); }});
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {
@@ -63,14 +63,16 @@ class CpuBackend : public ir::Backend {
         Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_cost(inputs, schedule, keys, threads); },
                    [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_cost(inputs, schedule, keys, threads); },
                    [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_cost(inputs, schedule, keys, threads); },
-                   [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, keys, threads); }});
+                   [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, keys, threads); },
+                   [&](const PlanInputs& inputs, const ir::OrderedForm&) { return ordered_cost(inputs, schedule, keys, threads); }});
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
     return ask(region, Overloaded{[](const PlanInputs& inputs, const ir::MapForm&) { return map_edges(inputs); },
                                   [](const PlanInputs& inputs, const ir::RowForm&) { return rows_edges(inputs); },
                                   [](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_edges(inputs); },
-                                  [](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_edges(inputs); }});
+                                  [](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_edges(inputs); },
+                                  [](const PlanInputs& inputs, const ir::OrderedForm&) { return ordered_edges(inputs); }});
   }
 
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
@@ -104,7 +106,8 @@ ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, 
       std::visit(Overloaded{[&](const ir::MapForm& map) { return emit_map(kernel, map, schedule); },
                             [&](const ir::RowForm& rows) { return emit_rows(kernel, rows, schedule); },
                             [&](const ir::MatmulForm& matmul) { return emit_matmul(kernel, matmul, schedule); },
-                            [&](const ir::AttentionForm& attention) { return emit_attention(kernel, attention, schedule); }},
+                            [&](const ir::AttentionForm& attention) { return emit_attention(kernel, attention, schedule); },
+                            [&](const ir::OrderedForm& ordered) { return emit_ordered(kernel, ordered, schedule); }},
                  form.skeleton);
   return kernel.finish(emitted.tasks, emitted.scratch_bytes);
 }

@@ -137,6 +137,15 @@ class Elementwise {
       case Op::bit_and: return at().CreateAnd(a(), b());
       case Op::bit_or: return at().CreateOr(a(), b());
       case Op::bit_xor: return at().CreateXor(a(), b());
+      case Op::shift_left: {
+        llvm::Value* shifted = at().CreateShl(a(), at().CreateSelect(counts_bits(), b(), integer(0)));
+        return at().CreateSelect(counts_bits(), shifted, integer(0));
+      }
+      case Op::shift_right: {
+        if (is_signed) return at().CreateAShr(a(), at().CreateBinaryIntrinsic(llvm::Intrinsic::umin, b(), integer(bits() - 1)));
+        llvm::Value* shifted = at().CreateLShr(a(), at().CreateSelect(counts_bits(), b(), integer(0)));
+        return at().CreateSelect(counts_bits(), shifted, integer(0));
+      }
       case Op::equal: return at().CreateICmpEQ(a(), b());
       case Op::less: return compare(llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_ULT);
       case Op::less_equal: return compare(llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_ULE);
@@ -145,6 +154,10 @@ class Elementwise {
       default: undefined();
     }
   }
+
+  std::int64_t bits() const { return static_cast<std::int64_t>(type_->getScalarSizeInBits()); }
+  // A shift by as many bits as there are, or more, has no value on the machine.
+  llvm::Value* counts_bits() { return at().CreateICmpULT(b(), integer(bits())); }
 
   // The divisor, 1 in place of 0 (which is reported) so that the processor doesn't trap. No select: see the same in index_emitter.cpp.
   llvm::Value* checked_divisor(llvm::Value*& is_zero) {

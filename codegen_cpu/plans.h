@@ -40,6 +40,10 @@ std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const i
 double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs);
 
+std::vector<ir::Schedule> ordered_candidates();
+double ordered_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
+std::vector<std::vector<std::int64_t>> ordered_edges(const PlanInputs& inputs);
+
 // Value of a product of extents (of a loop form's iteration space, in order): constants are themselves, the others the
 // region's keys, and a middling size where the region has no keys.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys);

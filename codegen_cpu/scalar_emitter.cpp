@@ -272,12 +272,29 @@ void report_where(KernelBuilder& kernel, Scope& scope, llvm::Value* failed, llvm
   });
 }
 
-void ProgramEmitter::store(Scope& scope, const ir::Store& store) {
+void ProgramEmitter::store(Scope& scope, const ir::Store& store) { update(scope, store, std::nullopt); }
+
+void ProgramEmitter::update(Scope& scope, const ir::Store& store, const std::optional<ir::Op>& combine) {
   llvm::Value* stored = value(scope, store.step);
+  for (const Dim& dim : store.index) {
+    for (const ir::DimLeaf& leaf : dim.leaves()) {
+      if (leaf.is_symbol() && names_.contains(leaf.symbol)) value(scope, std::stoi(leaf.symbol.substr(1)));
+    }
+  }
   const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
   std::vector<Dim> index;
   for (const Dim& dim : store.index) index.push_back(own(dim));
   const Dim offset = row_major(index, type.dims, kernel_.symbols());
+  if (combine) {
+    llvm::Value* there = load_elements(kernel_, scope, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype, offset);
+    ScalarStep step;
+    step.kind = ScalarStep::Kind::Apply;
+    step.op = *combine;
+    step.dtype = type.dtype;
+    const unsigned width = there->getType()->isVectorTy() || stored->getType()->isVectorTy() ? scope.lanes().width : 1;
+    kernel_.at(scope);
+    stored = emit_elementwise(kernel_, scope, step, type.dtype, {kernel_.splat(there, width), kernel_.splat(stored, width)}, nullptr);
+  }
   store_elements(kernel_, scope, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype, offset, stored);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ class ProgramEmitter {
   llvm::Value* value(Scope& scope, std::int32_t step) { return place(scope, step).value; }
   // Writes to a result. Contiguous lanes are stored at once, others one by one; lanes that don't exist are not written.
   void store(Scope& scope, const ir::Store& store);
+  // The same, or combines with what is there (combine: an elementwise op of two operands). No two lanes may meet in an element.
+  void update(Scope& scope, const ir::Store& store, const std::optional<ir::Op>& combine);
   ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
 
  private:

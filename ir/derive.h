@@ -74,6 +74,8 @@ RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set
 MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs);
 RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs);
 MatmulForm derive_matmul(AccessContext& context, const Binding& matmul, std::span<const ValueId> outputs);
+bool is_ordered(Op op);  // has an ordered form, after expansion
+OrderedForm derive_ordered(AccessContext& context, const Binding& binding, std::span<const ValueId> outputs);
 AttentionForm derive_attention(AccessContext& context, const Binding& attention, std::span<const ValueId> outputs);
 
 // Joins neighbouring iterations into one where every access sees them as one contiguous run. Loop order stays.

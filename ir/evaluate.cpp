@@ -37,6 +37,10 @@ std::vector<Tensor> apply(const OpCall& call) {
     }
     case Op::full:
     case Op::dyn_full: return {evaluate_full(call)};
+    case Op::zeros:
+    case Op::dyn_zeros:
+    case Op::ones:
+    case Op::dyn_ones: return {evaluate_filled(call)};
     case Op::arange:
     case Op::dyn_arange: return {evaluate_arange(call)};
 
@@ -91,6 +95,8 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::bit_and:
     case Op::bit_or:
     case Op::bit_xor:
+    case Op::shift_left:
+    case Op::shift_right:
     case Op::where: return {evaluate_elementwise(call)};
 
     case Op::reshape:
@@ -110,11 +116,21 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::dyn_split: return evaluate_split(call);
     case Op::tile:
     case Op::dyn_tile: return {evaluate_tile(call)};
+    case Op::repeat:
+    case Op::dyn_repeat: return {evaluate_repeat(call)};
+    case Op::pad:
+    case Op::dyn_pad: return {evaluate_pad(call)};
     case Op::trilu:
     case Op::dyn_trilu: return {evaluate_trilu(call)};
     case Op::gather: return {evaluate_gather(call)};
     case Op::gather_elements: return {evaluate_gather_elements(call)};
     case Op::gather_nd: return {evaluate_gather_nd(call)};
+    case Op::scatter_elements:
+    case Op::scatter_nd: return {evaluate_scatter(call)};
+    case Op::one_hot:
+    case Op::dyn_one_hot: return {evaluate_one_hot(call)};
+    case Op::resize:
+    case Op::dyn_resize: return {evaluate_resize(call)};
 
     case Op::reduce_sum:
     case Op::reduce_mean:
@@ -126,6 +142,12 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::dyn_reduce_max:
     case Op::dyn_reduce_min:
     case Op::dyn_reduce_prod: return {evaluate_reduce(call)};
+    case Op::arg_max:
+    case Op::arg_min: return {evaluate_arg(call)};
+    case Op::cumulative_sum:
+    case Op::dyn_cumulative_sum: return {evaluate_cumulative_sum(call)};
+    case Op::top_k:
+    case Op::dyn_top_k: return evaluate_top_k(call);
 
     case Op::matmul: return {evaluate_matmul(call)};
     case Op::softmax:

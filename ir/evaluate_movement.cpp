@@ -91,6 +91,13 @@ Tensor evaluate_full(const OpCall& call) {
   return strided_copy(call.operand(0), dims, Extents(dims.size(), 0));
 }
 
+Tensor evaluate_filled(const OpCall& call) {
+  const bool one = call.binding.op == Op::ones || call.binding.op == Op::dyn_ones;
+  const Tensor value = evaluate_cast(Tensor::of<std::int64_t>(DType::I64, {}, {one ? 1 : 0}), dtype_attribute(call.binding, "dtype"));
+  const Extents dims = call.integers("shape", 0);
+  return strided_copy(value, dims, Extents(dims.size(), 0));
+}
+
 Tensor evaluate_reshape(const OpCall& call) {
   const Tensor& source = call.operand(0);
   if (std::optional<Extents> dims = inferred_dims(call)) return with_dims(call, source, *std::move(dims));

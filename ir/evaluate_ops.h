@@ -55,6 +55,7 @@ void for_each_index(const Extents& dims, const std::function<void(const Extents&
 
 Tensor evaluate_arange(const OpCall& call);
 Tensor evaluate_full(const OpCall& call);
+Tensor evaluate_filled(const OpCall& call);  // zeros, ones
 Tensor evaluate_elementwise(const OpCall& call);
 Tensor evaluate_cast(const Tensor& source, DType to);
 Tensor evaluate_reshape(const OpCall& call);
@@ -73,6 +74,14 @@ Tensor evaluate_gather_elements(const OpCall& call);
 Tensor evaluate_gather_nd(const OpCall& call);
 Tensor evaluate_reduce(const OpCall& call);
 Tensor evaluate_segment_reduce(const OpCall& call);
+Tensor evaluate_repeat(const OpCall& call);
+Tensor evaluate_pad(const OpCall& call);
+Tensor evaluate_scatter(const OpCall& call);
+Tensor evaluate_one_hot(const OpCall& call);
+Tensor evaluate_resize(const OpCall& call);
+Tensor evaluate_arg(const OpCall& call);
+Tensor evaluate_cumulative_sum(const OpCall& call);
+std::vector<Tensor> evaluate_top_k(const OpCall& call);
 Tensor evaluate_matmul(const OpCall& call);
 Tensor evaluate_softmax(const OpCall& call);
 Tensor evaluate_layer_norm(const OpCall& call);

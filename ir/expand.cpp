@@ -1,9 +1,11 @@
 #include "ir/expand.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "ir/error.h"
+#include "ir/scalar_access.h"
 
 namespace anydim::ir {
 
@@ -32,7 +34,7 @@ std::vector<std::size_t> normalised_axes(const Binding& binding, std::size_t ran
   if (binding.op == Op::layer_norm) {
     add(integer_attribute(binding, "axis"));
     while (axes.back() + 1 < rank) axes.push_back(axes.back() + 1);
-  } else if (binding.op == Op::softmax || binding.op == Op::log_softmax) {
+  } else if (binding.op == Op::softmax || binding.op == Op::log_softmax || binding.op == Op::arg_max || binding.op == Op::arg_min) {
     add(integer_attribute(binding, "axis"));
   } else if (has_attribute(binding, "axes")) {
     for (std::int64_t axis : integers_attribute(binding, "axes")) add(axis);
@@ -67,6 +69,14 @@ class Expander {
       case Op::segment_sum:
       case Op::segment_max:
       case Op::segment_min: return segment_reduction(binding);
+      case Op::dyn_reduce_mean:
+      case Op::dyn_reduce_sum:
+      case Op::dyn_reduce_prod:
+      case Op::dyn_reduce_max:
+      case Op::dyn_reduce_min: return run_time_reduction(binding);
+      case Op::dyn_cumulative_sum: return run_time_cumulative_sum(binding);
+      case Op::arg_max:
+      case Op::arg_min: return arg(binding);
       default: push(binding);
     }
   }
@@ -186,6 +196,111 @@ class Expander {
         apply(Op::add, {apply(Op::mul, {scaled, scale}), cast(binding.operands[2], dtype)}, result);
       }
     });
+  }
+
+  // The same elements under other dims.
+  ValueId reshaped(ValueId operand, std::vector<Dim> dims, ValueId result = no_value) {
+    if (result == no_value) result = value({stretch_.tensor(operand).dtype, std::move(dims)});
+    push({.op = Op::reshape, .operands = {operand}, .results = {result}, .source = source_});
+    return result;
+  }
+
+  void arg(const Binding& binding) {
+    ValueId x = widened(binding.operands[0]);
+    const TensorType type = stretch_.tensor(x);
+    const auto axes = normalised_axes(binding, type.rank());
+    const bool last = integer_attribute(binding, "last") != 0;
+    const bool keep = integer_attribute(binding, "keepdims") != 0;
+    const ValueId best = reduce(binding.op == Op::arg_max ? Op::reduce_max : Op::reduce_min, x, axes, true);
+    const TensorType truth{DType::Bool, type.dims};
+    ValueId found = apply(Op::equal, {x, best}, value(truth));
+    // Nothing equals a NaN; where there is one, the extreme is NaN.
+    if (is_float(type.dtype)) found = apply(Op::logical_or, {found, apply(Op::is_nan, {x}, value(truth))}, value(truth));
+    const ValueId elsewhere = integer(last ? -1 : std::numeric_limits<std::int64_t>::max());
+    const ValueId candidates = apply(Op::where, {found, positions(type, axes[0]), elsewhere}, value({DType::I64, type.dims}));
+    reduce(last ? Op::reduce_max : Op::reduce_min, candidates, axes, keep, binding.results[0]);
+  }
+
+  ValueId integer(std::int64_t number) {
+    ValueId result = value({DType::I64, {}});
+    Attributes attributes{{"value", Tensor::of<std::int64_t>(DType::I64, {}, {number})}};
+    push({.op = Op::constant, .results = {result}, .attributes = std::move(attributes), .source = source_});
+    return result;
+  }
+
+  // 0, 1, 2, ... along the axis, in dims that broadcast to the type's.
+  ValueId positions(const TensorType& type, std::size_t axis) {
+    const auto literal = [&](const Dim& dim) {
+      ValueId result = value({DType::I64, {}});
+      push({.op = Op::dim, .results = {result}, .dims = {dim}, .source = source_});
+      return result;
+    };
+    const Dim& extent = type.dims[axis];
+    std::vector<ValueId> range{literal(0), literal(extent), literal(1)};
+    ValueId counted = value({DType::I64, {extent}});
+    push({.op = Op::dyn_arange, .operands = std::move(range), .results = {counted}, .source = source_});
+    std::vector<Dim> dims(type.rank(), Dim(1));
+    dims[axis] = extent;
+    return reshaped(counted, std::move(dims));
+  }
+
+  void run_time_reduction(const Binding& binding) {
+    const TensorType type = stretch_.tensor(binding.operands[0]);
+    const auto axes = binding.operands.size() > 1 ? literal_elements(stretch_, binding.operands[1]) : std::nullopt;
+    const auto op = static_twin(binding.op);
+    internal_check(op.has_value(), "every dynamic reduction has a static twin");
+    const bool absent = binding.operands.size() < 2 || binding.operands[1] == no_value;
+    if (!axes && !absent) return push(binding);
+    const bool none = absent || axes->empty();
+    if (none || axes->size() == type.rank()) {
+      Binding all{.op = *op, .operands = {binding.operands[0]}, .results = binding.results, .source = source_};
+      all.attributes.emplace("keepdims", integer_attribute(binding, "keepdims"));
+      if (none && integer_attribute(binding, "empty_keeps") != 0) all.attributes.emplace("axes", std::vector<std::int64_t>{});
+      return reduction(all);
+    }
+    std::vector<Dim> pairs, kept;
+    std::vector<std::int64_t> reduced;
+    for (std::size_t i = 0; i < type.rank(); ++i) {
+      const auto here = static_cast<std::int64_t>(i), from_back = here - static_cast<std::int64_t>(type.rank());
+      Dim outer = type.dims[i], inner = 1;
+      for (const Dim& axis : *axes) {
+        for (std::int64_t name : {here, from_back}) {
+          outer = select(Comparison::Equal, axis, name, 1, outer);
+          inner = select(Comparison::Equal, axis, name, type.dims[i], inner);
+        }
+      }
+      reduced.push_back(static_cast<std::int64_t>(pairs.size()) + 1);
+      pairs.insert(pairs.end(), {outer, inner});
+      kept.push_back(outer);
+    }
+    const ValueId paired = reshaped(binding.operands[0], pairs);
+    const ValueId result = value({type.dtype, kept});
+    Binding fixed{.op = *op, .operands = {paired}, .results = {result}, .source = source_};
+    fixed.attributes = {{"axes", reduced}, {"keepdims", std::int64_t{0}}};
+    reduction(fixed);
+    reshaped(result, {}, binding.results[0]);
+  }
+
+  // Along the middle one of the dims before the axis, at it and after it.
+  void run_time_cumulative_sum(const Binding& binding) {
+    const TensorType type = stretch_.tensor(binding.operands[0]);
+    const auto given = literal_elements(stretch_, binding.operands[1]);
+    if (!given) return push(binding);
+    const auto rank = static_cast<std::int64_t>(type.rank());
+    const Dim axis = select(Comparison::Less, given->at(0), 0, given->at(0) + rank, given->at(0));
+    std::vector<Dim> dims{1, 1, 1};
+    for (std::size_t i = 0; i < type.rank(); ++i) {
+      const auto position = static_cast<std::int64_t>(i);
+      dims[0] = dims[0] * select(Comparison::Less, position, axis, type.dims[i], 1);
+      dims[1] = dims[1] * select(Comparison::Equal, position, axis, type.dims[i], 1);
+      dims[2] = dims[2] * select(Comparison::Less, axis, position, type.dims[i], 1);
+    }
+    const ValueId middle = reshaped(binding.operands[0], dims);
+    const ValueId sums = value({type.dtype, dims});
+    Binding fixed{.op = Op::cumulative_sum, .operands = {middle}, .results = {sums}, .attributes = binding.attributes, .source = source_};
+    fixed.attributes["axis"] = std::int64_t{1};
+    push(std::move(fixed));
+    reshaped(sums, {}, binding.results[0]);
   }
 
   void reduction(const Binding& binding) {

@@ -4,6 +4,8 @@
 //   log_softmax(x) d = x - max(x), d - log(sum(exp(d)))
 //   layer_norm(x)  d = x - mean(x), d * (1 / sqrt(mean(d * d) + epsilon)) * scale + bias        (Ba, Kiros, Hinton 2016)
 //   reduce_mean    sum / count
+//   arg_max(x)     min(where(x == max(x), position, none)): the first that is as large as the largest
+//   dyn.reduce_... over axes that only the run tells: each dim d becomes the pair (d, 1), or (1, d) where it is reduced; the second ones are reduced
 // f16 and bf16 are computed in f32: operands are cast before and results after.
 #pragma once
 

@@ -72,7 +72,7 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     const Binding* product = nullptr;
     bool reduces = false;
     for (const Binding& binding : stretch.bindings) {
-      if (binding.op == Op::matmul || binding.op == Op::attention) {
+      if (binding.op == Op::matmul || binding.op == Op::attention || derive::is_ordered(binding.op)) {
         if (product != nullptr) throw NoLoopForm{"two products in one kernel: " + describe(function, binding)};
         product = &binding;
       }
@@ -80,7 +80,8 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     }
     LoopForm form;
     if (product != nullptr && product->op == Op::matmul) form.skeleton = derive::derive_matmul(context, *product, outputs);
-    else if (product != nullptr) form.skeleton = derive::derive_attention(context, *product, outputs);
+    else if (product != nullptr && product->op == Op::attention) form.skeleton = derive::derive_attention(context, *product, outputs);
+    else if (product != nullptr) form.skeleton = derive::derive_ordered(context, *product, outputs);
     else if (reduces) form.skeleton = derive::derive_rows(context, outputs);
     else form.skeleton = derive::derive_map(context, outputs);
     form.symbols = std::move(context.symbols);
@@ -117,6 +118,11 @@ std::vector<Dim> extents_of(const MatmulForm& form) { return {points(form.batch)
 std::vector<Dim> extents_of(const AttentionForm& form) {
   return {points(form.batch), form.row.extent, form.key.extent, form.depth.extent, form.width.extent};
 }
+std::vector<Dim> extents_of(const OrderedForm& form) {
+  std::vector<Dim> keys{points(form.outer)};
+  for (const OrderedStage& stage : form.stages) keys.push_back(points(stage.inner));
+  return keys;
+}
 
 }  // namespace
 
@@ -128,7 +134,7 @@ std::vector<Dim> bucket_keys(const LoopForm& form) {
 }
 
 std::string skeleton_name(const LoopForm& form) {
-  static constexpr const char* names[] = {"map", "rows", "matmul", "attention"};
+  static constexpr const char* names[] = {"map", "rows", "matmul", "attention", "ordered"};
   return names[form.skeleton.index()];
 }
 
@@ -153,8 +159,16 @@ std::string listed(const std::vector<Iteration>& space) {
   return text;
 }
 
-std::string describe_step(const ScalarStep& step) {
+std::string where(const std::vector<ScalarStep::Condition>& conditions) {
   static constexpr const char* signs[] = {"==", "!=", "<", "<="};
+  std::string text;
+  for (const auto& condition : conditions)
+    text += fmt::format("{}{} {} {}", text.empty() ? " where " : " and ", condition.left.to_string(),
+                        signs[static_cast<int>(condition.comparison)], condition.right.to_string());
+  return text;
+}
+
+std::string describe_step(const ScalarStep& step) {
   std::string operands;
   for (std::int32_t operand : step.operands) operands += fmt::format("{}#{}", operands.empty() ? "" : ", ", operand);
   switch (step.kind) {
@@ -163,13 +177,7 @@ std::string describe_step(const ScalarStep& step) {
     case ScalarStep::Kind::Load: return fmt::format("load {}[{}]", step.buffer, listed(step.index));
     case ScalarStep::Kind::Apply: return fmt::format("{}({})", info(step.op).text, operands);
     case ScalarStep::Kind::CheckedIndex: return fmt::format("index({}) below {}", operands, listed(step.index));
-    case ScalarStep::Kind::Guarded: {
-      std::string conditions;
-      for (const auto& condition : step.conditions)
-        conditions += fmt::format("{}{} {} {}", conditions.empty() ? "" : " and ", condition.left.to_string(),
-                                  signs[static_cast<int>(condition.comparison)], condition.right.to_string());
-      return fmt::format("guarded({}) where {}", operands, conditions);
-    }
+    case ScalarStep::Kind::Guarded: return fmt::format("guarded({}){}", operands, where(step.conditions));
     case ScalarStep::Kind::Accumulated: return fmt::format("accumulated {}", step.slot);
     case ScalarStep::Kind::Scratch: return fmt::format("scratch {}", step.slot);
   }
@@ -238,6 +246,18 @@ struct Printer {
   }
   void print_segments(const std::optional<Segments>& segments) const {
     if (segments) text += fmt::format("  segments: {} by offsets in {}\n", segments->count.to_string(), segments->offsets);
+  }
+  void operator()(const OrderedForm& form) const {
+    text += fmt::format("ordered for {}\n", listed(form.outer));
+    for (const OrderedStage& stage : form.stages) {
+      text += fmt::format("  in order {}{}\n", listed(stage.inner), where(stage.conditions));
+      print(text, stage.program, 4);
+      for (const auto& carry : stage.carries) text += fmt::format("    carry {}: {} = #{}\n", carry.slot, name_of(carry.dtype), carry.next);
+      for (const auto& update : stage.updates) {
+        text += fmt::format("    {} {}[{}] = #{}\n", update.combine ? info(*update.combine).text : "store", update.store.output,
+                            listed(update.store.index), update.store.step);
+      }
+    }
   }
   void section(const char* name, const ScalarProgram& program) const {
     text += fmt::format("  {}\n", name);

@@ -38,7 +38,7 @@ struct ScalarStep {
     CheckedIndex,  // operand 0 (any integer), negative values counted from the end of `index[0]`; outside [0, index[0]): the error slot is set
     // with `check` and the value, and 0 is used. Steps may use the result in index expressions as the symbol step_symbol(position)
     Guarded,      // operand 0 where all of `conditions` hold, else operand 1; operand 0's loads must not happen elsewhere
-    Accumulated,  // result `slot` of an earlier stage's reduction, the product of a matmul, or attention's score or output
+    Accumulated,  // result `slot` of an earlier stage's reduction, the product of a matmul, attention's score or output, or a carry
     Scratch,      // element `slot` of the row's scratch vectors at the inner index (row form, and matmul's row stages)
   };
   Kind kind = Kind::Constant;
@@ -154,6 +154,34 @@ struct AttentionForm {
   std::optional<Segments> segments{};
 };
 
+// One pass over the inner space of an ordered form, point after point.
+struct OrderedStage {
+  std::vector<Iteration> inner;                   // outermost first; may be empty: one point
+  std::vector<ScalarStep::Condition> conditions;  // over the outer symbols: elsewhere the stage does nothing
+  ScalarProgram program;
+  // Accumulated slot `slot` is 0 at the first point and what step `next` was at the point before at every other.
+  struct Carry {
+    std::int32_t slot = 0;
+    std::int32_t next = 0;
+    DType dtype = DType::F32;
+    bool operator==(const Carry&) const = default;
+  };
+  std::vector<Carry> carries;
+  // element = value, or element = combine(element, value), where an earlier stage or point wrote the element; combine is add, mul, min or max.
+  struct Update {
+    Store store;
+    std::optional<Op> combine;
+  };
+  std::vector<Update> updates;
+};
+
+// Ordered: for each point of `outer` (in any order, also at once) the stages in order, each over its own inner space in order. Points of `outer`
+// write disjoint elements. Running sums (a carry), scatters (a copy, then updates).
+struct OrderedForm {
+  std::vector<Iteration> outer;
+  std::vector<OrderedStage> stages;
+};
+
 // What a kernel finds out only as it runs, and reports in its error slot.
 struct KernelCheck {
   enum class Kind : std::uint8_t {
@@ -169,7 +197,7 @@ struct KernelCheck {
 };
 
 struct LoopForm {
-  std::variant<MapForm, RowForm, MatmulForm, AttentionForm> skeleton;
+  std::variant<MapForm, RowForm, MatmulForm, AttentionForm, OrderedForm> skeleton;
   SymbolTable symbols;  // the function's symbols and every iteration's
   std::vector<KernelCheck> checks;
 };
@@ -189,10 +217,10 @@ LoopForm derive_loop_form(const Region& region);
 
 // What decides which schedule is best, over the form's symbols: every varying extent of the iteration space, neighbouring loops multiplied
 // together, without constants and repetitions. Map: points of each part. Rows: rows, inner points. Matmul: product of batch, m, n, k.
-// Attention: product of batch, queries, keys, depth, width. Buckets are intervals over these, and so are a backend's edges and estimates.
+// Attention: product of batch, queries, keys, depth, width. Ordered: outer points, inner points of each stage. Buckets are intervals over these, and so are a backend's edges and estimates.
 std::vector<Dim> bucket_keys(const LoopForm& form);
 
-// The skeleton's name: "map", "rows", "matmul", "attention".
+// The skeleton's name: "map", "rows", "matmul", "attention", "ordered".
 std::string skeleton_name(const LoopForm& form);
 // Whether it works on rows laid end to end.
 bool has_segments(const LoopForm& form);

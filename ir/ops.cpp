@@ -106,4 +106,10 @@ std::optional<Op> static_twin(Op op) {
 
 std::optional<Op> dynamic_twin(Op op) { return op_named(std::string(dynamic_prefix) + std::string(info(op).text)); }
 
+std::size_t first_shape_operand(Op op) {
+  const std::optional<Op> fixed = static_twin(op);
+  internal_check(fixed.has_value(), "only dynamic ops have operands that decide shapes");
+  return static_cast<std::size_t>(info(*fixed).maximum_operands);
+}
+
 }  // namespace anydim::ir

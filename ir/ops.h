@@ -1,6 +1,7 @@
 // The table of ops: one row an op in ir/ops.def gives the enum, names, arity, attributes and traits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -59,5 +60,7 @@ std::optional<Op> op_named(std::string_view text);
 // The static op of a dynamic one and the other way round, by name; nullopt where there is none.
 std::optional<Op> static_twin(Op op);
 std::optional<Op> dynamic_twin(Op op);
+// First operand of a dynamic op that decides its shape: those before it are its static twin's.
+std::size_t first_shape_operand(Op op);
 
 }  // namespace anydim::ir

@@ -78,6 +78,21 @@ Integer remainder_of(Integer a, Integer b, bool truncate) {
   }
 }
 
+// A count is unsigned, and one of the width or more leaves nothing. Narrower integers come here widened, where bits that a narrow
+// integer loses are lost when the caller wraps; a count between the widths does so too.
+template <typename Integer>
+Integer shifted_left(Integer a, Integer count) {
+  const auto bits = static_cast<std::uint64_t>(count);
+  return bits >= 64 ? 0 : static_cast<Integer>(static_cast<std::uint64_t>(a) << bits);
+}
+
+template <typename Integer>
+Integer shifted_right(Integer a, Integer count) {
+  const auto bits = static_cast<std::uint64_t>(count);
+  if (bits >= 64) return a < 0 ? static_cast<Integer>(-1) : 0;
+  return static_cast<Integer>(a >> bits);
+}
+
 }  // namespace
 
 ScalarOp scalar_op(const Binding& binding) {
@@ -169,6 +184,8 @@ Integer apply_integer(const ScalarOp& op, Integer a, Integer b) {
     case Op::bit_or: return a | b;
     case Op::logical_xor:
     case Op::bit_xor: return a ^ b;
+    case Op::shift_left: return shifted_left(a, b);
+    case Op::shift_right: return shifted_right(a, b);
     default: break;
   }
   internal_error("the op has a body for integers");

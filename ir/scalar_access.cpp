@@ -30,6 +30,11 @@ std::uint8_t step_flags(const Binding& binding) {
 
 }  // namespace
 
+std::size_t axis_from_front(const Binding& binding, std::size_t rank) {
+  std::int64_t axis = integer_attribute(binding, "axis");
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
 Iteration AccessContext::iterate(const std::string& symbol, const Dim& extent) {
   SymbolInfo info;
   info.low = 0;
@@ -134,6 +139,10 @@ std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) 
   return literal(position);
 }
 
+std::int32_t ProgramBuilder::number(DType dtype, double value) {
+  return push({.kind = Kind::Constant, .dtype = dtype, .real = value, .integer = static_cast<std::int64_t>(value)});
+}
+
 std::int32_t ProgramBuilder::zero(DType dtype) { return push({.kind = Kind::Constant, .dtype = dtype}); }
 
 std::int32_t ProgramBuilder::arange(const Binding& binding, const Index& index) {
@@ -165,8 +174,7 @@ std::int32_t ProgramBuilder::guarded(std::int32_t inside, std::int32_t outside, 
 std::int32_t ProgramBuilder::concatenated(const Binding& binding, const Index& index) {
   const Stretch& stretch = *context_.stretch;
   const TensorType& type = stretch.tensor(binding.results[0]);
-  std::int64_t axis = integer_attribute(binding, "axis");
-  std::size_t at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(type.rank()) : axis);
+  std::size_t at = axis_from_front(binding, type.rank());
   std::vector<Dim> offsets{0};
   for (ValueId operand : binding.operands) offsets.push_back(offsets.back() + stretch.tensor(operand).dims[at]);
   // The last part needs no upper bound; every other one is guarded on both sides and chained.
@@ -192,9 +200,7 @@ std::int32_t ProgramBuilder::triangle(const Binding& binding, const Index& index
   if (binding.op == Op::trilu) {
     diagonal = integer_attribute(binding, "k");
   } else {
-    auto elements = literal_elements(stretch, binding.operands[1]);
-    if (!elements) refuse(stretch, binding, "the diagonal is computed from values");
-    diagonal = elements->at(0);
+    diagonal = given_elements(stretch, binding, "k", 1).at(0);
   }
   Dim row = index[index.size() - 2], column = index.back();
   bool upper = integer_attribute(binding, "upper") != 0;
@@ -221,13 +227,17 @@ Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& e
     if (prove_less_equal(0, *known, context_.symbols) == Proof::Yes && prove_less(*known, extent_of_axis, context_.symbols) == Proof::Yes)
       return simplify(*known, context_.symbols);
   }
+  return checked(step, extent_of_axis, binding);
+}
+
+Dim ProgramBuilder::checked(std::int32_t step, const Dim& extent_of_axis, const Binding& binding) {
   const KernelCheck check{KernelCheck::Kind::Index, std::string(info(binding.op).text) + " index", binding.source, extent_of_axis};
-  std::int32_t checked = push({.kind = Kind::CheckedIndex,
-                               .dtype = DType::I64,
-                               .operands = {step},
-                               .index = {extent_of_axis},
-                               .check = context_.check_position(check)});
-  return Dim::symbol(step_symbol(checked));
+  std::int32_t position = push({.kind = Kind::CheckedIndex,
+                                .dtype = DType::I64,
+                                .operands = {step},
+                                .index = {extent_of_axis},
+                                .check = context_.check_position(check)});
+  return Dim::symbol(step_symbol(position));
 }
 
 std::int32_t ProgramBuilder::gathered(const Binding& binding, const Index& index) {
@@ -250,8 +260,7 @@ std::int32_t ProgramBuilder::gathered(const Binding& binding, const Index& index
     }
     at.insert(at.end(), index.begin() + static_cast<std::ptrdiff_t>(outer), index.end());
   } else {
-    std::int64_t attribute = integer_attribute(binding, "axis");
-    std::size_t axis = static_cast<std::size_t>(attribute < 0 ? attribute + static_cast<std::int64_t>(dims.size()) : attribute);
+    std::size_t axis = axis_from_front(binding, dims.size());
     if (binding.op == Op::gather_elements) {
       at = index;
       at[axis] = checked_index(indices, index, dims[axis], binding);
@@ -280,6 +289,10 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     case Op::shape_of: return literal_element(operand_dims(0), index);
     case Op::full:
     case Op::dyn_full: return element(binding.operands[0], {});
+    case Op::zeros:
+    case Op::dyn_zeros: return zero(dtype_attribute(binding, "dtype"));
+    case Op::ones:
+    case Op::dyn_ones: return number(dtype_attribute(binding, "dtype"), 1);
     case Op::arange:
     case Op::dyn_arange: return arange(binding, index);
     case Op::check_shape: return element(binding.operands[0], index);
@@ -300,8 +313,7 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     }
     case Op::split:
     case Op::dyn_split: {
-      std::int64_t attribute = integer_attribute(binding, "axis");
-      std::size_t axis = static_cast<std::size_t>(attribute < 0 ? attribute + static_cast<std::int64_t>(dims.size()) : attribute);
+      std::size_t axis = axis_from_front(binding, dims.size());
       Index at = index;
       for (std::size_t i = 0; i < result; ++i) at[axis] = at[axis] + stretch.tensor(binding.results[i]).dims[axis];
       return element(binding.operands[0], at);
@@ -312,6 +324,19 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
       for (std::size_t i = 0; i < index.size(); ++i) at.push_back(simplify(mod(index[i], operand_dims(0)[i]), context_.symbols));
       return element(binding.operands[0], at);
     }
+    case Op::repeat:
+    case Op::dyn_repeat: {
+      Index at = index;
+      Dim& moved = at[axis_from_front(binding, index.size())];
+      moved = simplify(floor_div(moved, given_elements(stretch, binding, "repeats", 1).at(0)), context_.symbols);
+      return element(binding.operands[0], at);
+    }
+    case Op::pad:
+    case Op::dyn_pad: return padded(binding, index);
+    case Op::one_hot:
+    case Op::dyn_one_hot: return hot(binding, index);
+    case Op::resize:
+    case Op::dyn_resize: return resized(binding, index);
     case Op::concat: return concatenated(binding, index);
     case Op::trilu:
     case Op::dyn_trilu: return triangle(binding, index);

@@ -37,12 +37,16 @@ class ProgramBuilder {
 
   // Results of the skeleton's own step: reading `value` gives this Accumulated or Scratch slot, whatever the index.
   void provide(ValueId value, ScalarStep::Kind kind, std::int32_t slot);
+  // Reading `value` gives this step, whatever the index.
+  void provide(ValueId value, std::int32_t step) { provided_[value] = step; }
 
   // The step that holds element `index` of `value`. Throws NoLoopForm where an op between it and the buffers has no scalar form.
   std::int32_t element(ValueId value, const std::vector<Dim>& index);
   std::int32_t push(ScalarStep step);
   std::int32_t apply(Op op, DType dtype, std::vector<std::int32_t> operands);
   std::int32_t extent(const Dim& dim);  // its value as i64
+  // The index that a gather reads or a scatter writes, element `at` of `indices`: proven in range, or checked.
+  Dim checked_index(ValueId indices, const std::vector<Dim>& at, const Dim& extent, const Binding& binding);
   ScalarProgram take() { return {std::move(steps_)}; }
   const std::vector<ScalarStep>& steps() const { return steps_; }
 
@@ -57,10 +61,13 @@ class ProgramBuilder {
   std::int32_t concatenated(const Binding& binding, const Index& index);
   std::int32_t triangle(const Binding& binding, const Index& index);
   std::int32_t gathered(const Binding& binding, const Index& index);
+  std::int32_t padded(const Binding& binding, const Index& index);
+  std::int32_t hot(const Binding& binding, const Index& index);
+  std::int32_t resized(const Binding& binding, const Index& index);
   std::int32_t guarded(std::int32_t inside, std::int32_t outside, DType dtype, std::vector<ScalarStep::Condition> conditions);
   std::int32_t zero(DType dtype);
-  // The index that a gather reads: proven in range, or checked.
-  Dim checked_index(ValueId indices, const Index& at, const Dim& extent, const Binding& binding);
+  Dim checked(std::int32_t step, const Dim& extent, const Binding& binding);
+  std::int32_t number(DType dtype, double value);  // a constant
 
   AccessContext& context_;
   std::vector<ScalarStep> steps_;
@@ -79,11 +86,15 @@ std::vector<Dim> reshape_index(const std::vector<Dim>& index, const std::vector<
 // Per dim of x: first element and step that a strided_slice reads.
 struct SliceStart {
   Dim start = 0;
-  std::int64_t step = 1;
+  Dim step = 1;
 };
 std::vector<SliceStart> slice_starts(const Stretch& stretch, const Binding& binding, const SymbolTable& symbols);
 // Elements of a small integer tensor that the stretch defines by literals, as dims; nullopt where it does not.
 std::optional<std::vector<Dim>> literal_elements(const Stretch& stretch, ValueId id);
+// The elements that an attribute of a static op or operand `operand` of its dynamic twin gives; throws NoLoopForm where a run computes them.
+std::vector<Dim> given_elements(const Stretch& stretch, const Binding& binding, std::string_view attribute, std::size_t operand);
+// The attribute `axis`, counted from the front.
+std::size_t axis_from_front(const Binding& binding, std::size_t rank);
 // Axes of an expand_dims or squeeze in the longer of the two shapes, and the permutation of a transpose.
 std::vector<std::size_t> permutation(const Binding& binding, std::size_t rank);
 

@@ -17,6 +17,10 @@ void apply(RuleContext& context) {
     case Op::shape_of: return shape_of_rule(context);
     case Op::full:
     case Op::dyn_full: return full_rule(context);
+    case Op::zeros:
+    case Op::dyn_zeros:
+    case Op::ones:
+    case Op::dyn_ones: return filled_rule(context);
     case Op::arange:
     case Op::dyn_arange: return arange_rule(context);
 
@@ -71,7 +75,9 @@ void apply(RuleContext& context) {
     case Op::logical_xor:
     case Op::bit_and:
     case Op::bit_or:
-    case Op::bit_xor: return binary_rule(context);
+    case Op::bit_xor:
+    case Op::shift_left:
+    case Op::shift_right: return binary_rule(context);
     case Op::where: return where_rule(context);
 
     case Op::reshape:
@@ -91,11 +97,21 @@ void apply(RuleContext& context) {
     case Op::dyn_split: return split_rule(context);
     case Op::tile:
     case Op::dyn_tile: return tile_rule(context);
+    case Op::repeat:
+    case Op::dyn_repeat: return repeat_rule(context);
+    case Op::pad:
+    case Op::dyn_pad: return pad_rule(context);
     case Op::trilu:
     case Op::dyn_trilu: return trilu_rule(context);
     case Op::gather: return gather_rule(context);
     case Op::gather_elements: return gather_elements_rule(context);
     case Op::gather_nd: return gather_nd_rule(context);
+    case Op::scatter_elements: return scatter_elements_rule(context);
+    case Op::scatter_nd: return scatter_nd_rule(context);
+    case Op::one_hot:
+    case Op::dyn_one_hot: return one_hot_rule(context);
+    case Op::resize:
+    case Op::dyn_resize: return resize_rule(context);
 
     case Op::reduce_sum:
     case Op::reduce_mean:
@@ -107,6 +123,12 @@ void apply(RuleContext& context) {
     case Op::dyn_reduce_max:
     case Op::dyn_reduce_min:
     case Op::dyn_reduce_prod: return reduce_rule(context);
+    case Op::arg_max:
+    case Op::arg_min: return arg_rule(context);
+    case Op::cumulative_sum:
+    case Op::dyn_cumulative_sum: return cumulative_sum_rule(context);
+    case Op::top_k:
+    case Op::dyn_top_k: return top_k_rule(context);
 
     case Op::matmul: return matmul_rule(context);
     case Op::softmax:

@@ -53,7 +53,8 @@ Accepts accepts_of(const Binding& binding) {
   const OpInfo& row = info(op);
   if (row.has(traits::logical)) return Accepts::Bools;
   if (op == Op::cast || op == Op::equal) return Accepts::Anything;
-  if (op == Op::bit_not || op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor) return Accepts::Integers;
+  if (op == Op::bit_not || op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor || op == Op::shift_left || op == Op::shift_right)
+    return Accepts::Integers;
   if (op == Op::abs || op == Op::neg || op == Op::sign || op == Op::relu) return Accepts::Numbers;
   return row.minimum_operands == 1 ? Accepts::Floats : Accepts::Numbers;
 }

@@ -104,6 +104,19 @@ void full_rule(RuleContext& context) {
   context.add_result(type.dtype, std::move(dims), std::move(contents));
 }
 
+void filled_rule(RuleContext& context) {
+  const bool dynamic = info(context.binding.op).has(traits::dynamic);
+  std::vector<Dim> dims = dynamic ? context.elements(0) : dims_of(integers_attribute(context.binding, "shape"));
+  for (std::size_t i = 0; i < dims.size(); ++i) context.require_extent(dims[i], 0, i);
+  TensorType type{dtype_attribute(context.binding, "dtype"), std::move(dims)};
+  Contents contents;
+  if (tracks_contents(type)) {
+    const bool one = context.binding.op == Op::ones || context.binding.op == Op::dyn_ones;
+    contents.emplace(static_cast<std::size_t>(type.rank() == 0 ? 1 : *type.dims[0].constant()), Dim(one ? 1 : 0));
+  }
+  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+}
+
 void arange_rule(RuleContext& context) {
   if (context.binding.op == Op::arange) return static_arange(context);
   const DType dtype = context.dtype(0);

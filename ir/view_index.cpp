@@ -18,6 +18,26 @@ Dim clamped_start(const Dim& start, const Dim& extent, bool backwards, const Sym
   return simplify(clamped, symbols);
 }
 
+// A step beyond the extent reads one element, which no step leads to: 0, and products with it stay small.
+Dim bounded_step(const Dim& step, const Dim& extent, const SymbolTable& symbols) {
+  if (auto constant = step.constant()) {
+    const std::int64_t reach = bounds(extent, symbols).high;
+    return *constant > reach || *constant < -reach ? Dim(0) : step;
+  }
+  return max(Dim(0) - extent, min(step, extent));
+}
+
+SliceStart sliced_axis(const Dim& start, const Dim& step, const Dim& extent, const SymbolTable& symbols) {
+  SliceStart slice{.step = bounded_step(step, extent, symbols)};
+  if (auto constant = step.constant()) {
+    slice.start = clamped_start(start, extent, *constant < 0, symbols);
+  } else {
+    slice.start =
+        select(Comparison::Less, step, 0, clamped_start(start, extent, true, symbols), clamped_start(start, extent, false, symbols));
+  }
+  return slice;
+}
+
 bool is_one(const Dim& dim, const SymbolTable& symbols) { return prove_equal(dim, 1, symbols) == Proof::Yes; }
 
 bool same(const Dim& a, const Dim& b, const SymbolTable& symbols) { return a == b || prove_equal(a, b, symbols) == Proof::Yes; }
@@ -120,35 +140,40 @@ std::optional<std::vector<Dim>> literal_elements(const Stretch& stretch, ValueId
   return std::nullopt;
 }
 
+std::vector<Dim> given_elements(const Stretch& stretch, const Binding& binding, std::string_view attribute, std::size_t operand) {
+  std::vector<Dim> elements;
+  if (!info(binding.op).has(traits::dynamic)) {
+    auto found = binding.attributes.find(attribute);
+    if (found == binding.attributes.end()) return elements;
+    if (const auto* one = std::get_if<std::int64_t>(&found->second)) return {Dim(*one)};
+    for (std::int64_t element : integers_attribute(binding, attribute)) elements.emplace_back(element);
+    return elements;
+  }
+  if (operand >= binding.operands.size() || binding.operands[operand] == no_value) return elements;
+  auto known = literal_elements(stretch, binding.operands[operand]);
+  if (!known) {
+    throw NoLoopForm{std::string("the ") + std::string(attribute) + " are computed from values: " + describe(*stretch.function, binding)};
+  }
+  return *std::move(known);
+}
+
 std::vector<SliceStart> slice_starts(const Stretch& stretch, const Binding& binding, const SymbolTable& symbols) {
   const TensorType& x = stretch.tensor(binding.operands[0]);
   std::vector<SliceStart> result(x.rank());
-  std::vector<Dim> starts, axes, steps;
-  if (binding.op == Op::strided_slice) {
-    for (std::int64_t start : integers_attribute(binding, "starts")) starts.emplace_back(start);
-    if (has_attribute(binding, "axes"))
-      for (std::int64_t axis : integers_attribute(binding, "axes")) axes.emplace_back(axis);
-    if (has_attribute(binding, "steps"))
-      for (std::int64_t step : integers_attribute(binding, "steps")) steps.emplace_back(step);
-  } else {
-    auto read = [&](std::size_t operand, std::vector<Dim>& into) {
-      if (operand >= binding.operands.size() || binding.operands[operand] == no_value) return;
-      auto elements = literal_elements(stretch, binding.operands[operand]);
-      if (!elements) throw NoLoopForm{"the slice's bounds are computed from values: " + describe(*stretch.function, binding)};
-      into = std::move(*elements);
-    };
-    read(1, starts);
-    read(3, axes);
-    read(4, steps);
-  }
+  std::vector<Dim> starts = given_elements(stretch, binding, "starts", 1);
+  std::vector<Dim> axes = given_elements(stretch, binding, "axes", 3);
+  std::vector<Dim> steps = given_elements(stretch, binding, "steps", 4);
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    std::int64_t axis = axes.empty() ? static_cast<std::int64_t>(i) : axes[i].constant().value_or(INT64_MIN);
-    std::optional<std::int64_t> step = steps.empty() ? 1 : steps[i].constant();
-    if (axis == INT64_MIN || !step) throw NoLoopForm{"the slice's axes or steps are unknown: " + describe(*stretch.function, binding)};
-    if (axis < 0) axis += static_cast<std::int64_t>(x.rank());
-    auto& entry = result.at(static_cast<std::size_t>(axis));
-    entry.step = *step;
-    entry.start = clamped_start(starts[i], x.dims[static_cast<std::size_t>(axis)], *step < 0, symbols);
+    Dim axis = axes.empty() ? Dim(static_cast<std::int64_t>(i)) : axes[i];
+    axis = select(Comparison::Less, axis, 0, axis + static_cast<std::int64_t>(x.rank()), axis);
+    for (std::size_t d = 0; d < x.rank(); ++d) {
+      const auto position = static_cast<std::int64_t>(d);
+      if (axis.is_constant() && !axis.is_constant(position)) continue;
+      SliceStart slice = sliced_axis(starts[i], steps.empty() ? Dim(1) : steps[i], x.dims[d], symbols);
+      SliceStart& entry = result[d];
+      entry.start = select(Comparison::Equal, axis, position, slice.start, entry.start);
+      entry.step = select(Comparison::Equal, axis, position, slice.step, entry.step);
+    }
   }
   return result;
 }

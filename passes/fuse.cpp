@@ -32,6 +32,10 @@ bool is_view(Op op) {
     case Op::dyn_broadcast_to:
     case Op::full:
     case Op::dyn_full:
+    case Op::zeros:
+    case Op::dyn_zeros:
+    case Op::ones:
+    case Op::dyn_ones:
     case Op::strided_slice:
     case Op::dyn_strided_slice:
     case Op::split:
@@ -42,7 +46,8 @@ bool is_view(Op op) {
 
 bool is_anchor(Op op) {
   return op == Op::matmul || op == Op::attention || op == Op::softmax || op == Op::log_softmax || op == Op::layer_norm ||
-         (info(op).has(traits::reduces) && !info(op).has(traits::dynamic));
+         info(op).has(traits::reduces) || op == Op::cumulative_sum || op == Op::dyn_cumulative_sum || op == Op::scatter_elements ||
+         op == Op::scatter_nd;
 }
 
 bool is_product(Op op) { return op == Op::matmul || op == Op::attention; }
@@ -56,9 +61,6 @@ bool stays_outside(const Binding& binding) {
   return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check_shape ||
          (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
 }
-
-// First operand that decides the result's shape.
-std::size_t first_shape_operand(Op op) { return op == Op::dyn_arange ? 0 : 1; }
 
 // ---- Step 1: shapes as literals ----
 

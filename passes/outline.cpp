@@ -74,8 +74,9 @@ class Outliner {
 };
 
 bool is_notable(Op op) {
-  return op == Op::matmul || op == Op::attention || op == Op::gather || op == Op::concat || op == Op::gelu || op == Op::gelu_tanh ||
-         info(op).has(traits::composite) || info(op).has(traits::reduces);
+  return op == Op::matmul || op == Op::attention || op == Op::gather || op == Op::concat || op == Op::resize || op == Op::cumulative_sum ||
+         op == Op::scatter_elements || op == Op::scatter_nd || op == Op::gelu || op == Op::gelu_tanh || info(op).has(traits::composite) ||
+         info(op).has(traits::reduces);
 }
 
 std::string name_region(std::span<const Binding> bindings) {

@@ -9,6 +9,7 @@
 #include "passes/choose_buckets.h"
 #include "passes/common_subexpressions.h"
 #include "passes/dead_code.h"
+#include "passes/decompose.h"
 #include "passes/dynamic_to_static.h"
 #include "passes/fuse.h"
 #include "passes/infer_types.h"

@@ -112,6 +112,21 @@ bool decides_whole_shape(const std::vector<Dim>& elements, const std::vector<Dim
                     [](const Dim& element, const Dim& dim) { return element.is_constant() || element == dim; });
 }
 
+// The static twin with the operands that it shares with its dynamic one.
+Binding static_binding(const Binding& binding, Op twin) {
+  Binding made{.op = twin, .results = binding.results, .attributes = binding.attributes, .source = binding.source};
+  for (std::size_t i = 0; i < std::min(first_shape_operand(binding.op), binding.operands.size()); ++i)
+    made.operands.push_back(binding.operands[i]);
+  while (!made.operands.empty() && made.operands.back() == no_value) made.operands.pop_back();
+  return made;
+}
+
+bool holds_one_integer(Op op, std::string_view name) {
+  for (const AttributeInfo& attribute : attributes_of(op))
+    if (attribute.name == name) return attribute.kind == AttributeInfo::Kind::Integer;
+  internal_error("a twin's operand is an attribute of the static op");
+}
+
 Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements, std::size_t rank, const std::string& source) {
   Binding literal{.op = rank == 0 ? Op::dim : Op::shape, .dims = elements, .source = source};
   std::vector<Dim> dims;
@@ -231,26 +246,20 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
   auto present = [&](std::size_t operand) { return operand < binding.operands.size() && binding.operands[operand] != no_value; };
   std::optional<Op> twin = static_twin(binding.op);
   auto static_form = [&](std::initializer_list<Twin> list) -> std::optional<Binding> {
-    Binding made{.op = *twin,
-                 .operands = {binding.operands[0]},
-                 .results = binding.results,
-                 .attributes = binding.attributes,
-                 .source = binding.source};
+    Binding made = static_binding(binding, *twin);
     for (const Twin& entry : list) {
       if (!present(entry.operand)) continue;
       const std::vector<Dim>* elements = known(entry.operand);
       if (elements == nullptr || !all_constant(*elements)) return std::nullopt;
-      made.attributes.emplace(entry.attribute, numbers(*elements));
+      const std::vector<std::int64_t> values = numbers(*elements);
+      if (holds_one_integer(*twin, entry.attribute)) made.attributes.emplace(entry.attribute, values.at(0));
+      else made.attributes.emplace(entry.attribute, values);
     }
     return made;
   };
   auto by_result = [&](std::initializer_list<const char*> dropped) -> std::optional<Binding> {
     if (!all_constant(result->dims)) return std::nullopt;
-    Binding made{.op = *twin,
-                 .operands = {binding.operands[0]},
-                 .results = binding.results,
-                 .attributes = binding.attributes,
-                 .source = binding.source};
+    Binding made = static_binding(binding, *twin);
     for (const char* name : dropped) made.attributes.erase(name);
     made.attributes.emplace("shape", numbers(result->dims));
     return made;
@@ -258,6 +267,8 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
   std::optional<Binding> made;
   switch (binding.op) {
     case Op::dyn_full:
+    case Op::dyn_zeros:
+    case Op::dyn_ones:
     case Op::dyn_broadcast_to: made = by_result({}); break;
     case Op::dyn_reshape: made = by_result({"zero_copies"}); break;
     case Op::dyn_expand_dims:
@@ -265,13 +276,13 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
     case Op::dyn_strided_slice: made = static_form({{"starts", 1}, {"ends", 2}, {"axes", 3}, {"steps", 4}}); break;
     case Op::dyn_split: made = static_form({{"sizes", 1}}); break;
     case Op::dyn_tile: made = static_form({{"repeats", 1}}); break;
-    case Op::dyn_trilu:
-      made = static_form({{"k", 1}});
-      if (made) {
-        std::int64_t diagonal = integers_attribute(*made, "k").at(0);
-        made->attributes["k"] = diagonal;
-      }
-      break;
+    case Op::dyn_repeat: made = static_form({{"repeats", 1}}); break;
+    case Op::dyn_pad: made = static_form({{"before", 2}, {"after", 3}, {"axes", 4}}); break;
+    case Op::dyn_trilu: made = static_form({{"k", 1}}); break;
+    case Op::dyn_one_hot: made = static_form({{"depth", 3}}); break;
+    case Op::dyn_resize: made = static_form({{"sizes", 2}}); break;
+    case Op::dyn_cumulative_sum: made = static_form({{"axis", 1}}); break;
+    case Op::dyn_top_k: made = static_form({{"k", 1}}); break;
     case Op::dyn_arange: {
       if (result->dtype != DType::I64 && result->dtype != DType::I32) break;
       Binding arange{.op = *twin, .results = binding.results, .attributes = {{"dtype", result->dtype}}, .source = binding.source};
@@ -304,7 +315,7 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
   // Known elements, not all numbers: the op reads a literal made of dims.
   Binding partly = binding;
   bool changed = false;
-  for (std::size_t i = binding.op == Op::dyn_arange ? 0 : 1; i < binding.operands.size(); ++i) {
+  for (std::size_t i = first_shape_operand(binding.op); i < binding.operands.size(); ++i) {
     const std::vector<Dim>* elements = known(i);
     if (elements == nullptr || all_constant(*elements)) continue;
     const TensorType& type = facts.function.tensor_type(binding.operands[i]);
@@ -322,7 +333,7 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
 
 std::string why_dynamic(const RuleFacts& facts, const Binding& binding) {
   if (!info(binding.op).has(traits::dynamic)) return {};
-  for (std::size_t i = binding.op == Op::dyn_arange ? 0 : 1; i < binding.operands.size(); ++i) {
+  for (std::size_t i = first_shape_operand(binding.op); i < binding.operands.size(); ++i) {
     ValueId operand = binding.operands[i];
     if (operand == no_value || facts.contents(operand)) continue;
     return fmt::format("{}: the elements of operand {} (%{}) are computed at run time", describe(facts.function, binding), i,

@@ -11,6 +11,8 @@ FunctionBuilder::FunctionBuilder(std::string name, std::unordered_set<std::strin
 }
 
 ir::ValueId FunctionBuilder::add_named(std::string name, ir::Type type, ir::DType dtype) {
+  types_.push_back(type.is_tensor() ? std::optional(type.tensor) : std::nullopt);
+  contents_.emplace_back();
   function_.values.push_back({std::move(name), std::move(type)});
   dtypes_.push_back(dtype);
   return static_cast<ir::ValueId>(function_.values.size() - 1);
@@ -29,7 +31,35 @@ void FunctionBuilder::rename(ir::ValueId id, std::string name) { function_.value
 
 void FunctionBuilder::add_binding(ir::Binding binding) {
   if (binding.op == ir::Op::constant) constants_.emplace(binding.results[0], ir::tensor_attribute(binding, "value"));
+  infer(binding);
   function_.body.bindings.push_back(std::move(binding));
+}
+
+// An importer needs ranks here and there. What a rule refuses stays unknown: inference says it again, with the whole function at hand.
+void FunctionBuilder::infer(const ir::Binding& binding) {
+  const ir::OpInfo& op = ir::info(binding.op);
+  if (op.has(ir::traits::control) || binding.op == ir::Op::bind || binding.op == ir::Op::check_shape) return;
+  std::vector<ir::Type> types;
+  types.reserve(binding.operands.size());
+  std::vector<ir::OperandFacts> facts;
+  for (const ir::ValueId operand : binding.operands) {
+    if (operand == ir::no_value) {
+      facts.emplace_back();
+      continue;
+    }
+    if (!types_[operand]) return;
+    types.emplace_back(*types_[operand]);
+    facts.push_back({&types.back(), &contents_[operand], constant(operand)});
+  }
+  try {
+    ir::RuleResult known = ir::apply_shape_rule(function_, binding, facts, function_.symbols);
+    for (std::size_t i = 0; i < binding.results.size(); ++i) {
+      types_[binding.results[i]] = std::move(known.types[i].tensor);
+      contents_[binding.results[i]] = std::move(known.contents[i]);
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Internal) throw;
+  }
 }
 
 const ir::Tensor* FunctionBuilder::constant(ir::ValueId id) const {
@@ -37,12 +67,18 @@ const ir::Tensor* FunctionBuilder::constant(ir::ValueId id) const {
   return found == constants_.end() ? nullptr : &found->second;
 }
 
-ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder) {
+ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder, std::size_t result) {
   const ir::OpInfo& op = ir::info(binding.op);
   if (op.has(ir::traits::compares)) return ir::DType::Bool;
   switch (binding.op) {
     case ir::Op::constant: return ir::tensor_attribute(binding, "value").dtype();
-    case ir::Op::shape_of: return ir::DType::I64;
+    case ir::Op::shape_of:
+    case ir::Op::arg_max:
+    case ir::Op::arg_min: return ir::DType::I64;
+    case ir::Op::top_k:
+    case ir::Op::dyn_top_k: return result == 1 ? ir::DType::I64 : builder.dtype(binding.operands[0]);
+    case ir::Op::one_hot:
+    case ir::Op::dyn_one_hot: return builder.dtype(binding.operands[1]);
     case ir::Op::cast: return ir::dtype_attribute(binding, "to");
     case ir::Op::where: return builder.dtype(binding.operands[1]);
     default: break;  // every other op that the reader emits keeps the type of its first operand

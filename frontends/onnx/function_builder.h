@@ -1,12 +1,14 @@
 // Values and bindings of the function that a graph becomes, with an element type for every value.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/shape_rule.h"
 
 namespace anydim::frontends {
 
@@ -26,18 +28,24 @@ class FunctionBuilder {
 
   ir::DType dtype(ir::ValueId id) const { return dtypes_[id]; }
   const ir::Tensor* constant(ir::ValueId id) const;  // null where no constant binding defines the value
+  // What the shape rules tell so far; null where an operand's type isn't known yet.
+  const ir::TensorType* type(ir::ValueId id) const { return types_[id] ? &*types_[id] : nullptr; }
   ir::Function& function() { return function_; }
   ir::Function take() { return std::move(function_); }
 
  private:
   ir::Function function_;
+  void infer(const ir::Binding& binding);
+
   std::vector<ir::DType> dtypes_;
+  std::vector<std::optional<ir::TensorType>> types_;
+  std::vector<ir::Contents> contents_;
   std::unordered_set<std::string> names_;
   std::unordered_map<ir::ValueId, ir::Tensor> constants_;  // sharing the bindings' bytes
   std::size_t next_number_ = 0;
 };
 
-// The element type of the binding's results; the same rules as in inference, which has not run yet.
-ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder);
+// The element type of a result of the binding; the same rules as in inference, which has not run yet.
+ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder, std::size_t result);
 
 }  // namespace anydim::frontends

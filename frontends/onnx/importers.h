@@ -30,6 +30,7 @@ void import_leaky_relu(Node& node);
 void import_mish(Node& node);
 void import_prelu(Node& node);
 void import_selu(Node& node);
+void import_shrink(Node& node);
 void import_softplus(Node& node);
 void import_softsign(Node& node);
 void import_thresholded_relu(Node& node);
@@ -41,6 +42,9 @@ void import_dropout(Node& node);
 void import_identity(Node& node);
 void import_range(Node& node);
 void import_shape(Node& node);
+void import_hann_window(Node& node);
+void import_hamming_window(Node& node);
+void import_blackman_window(Node& node);
 void import_size(Node& node);
 
 // importers_movement.cpp
@@ -78,6 +82,50 @@ void import_layer_normalization(Node& node);
 void import_matmul(Node& node);
 void import_softmax(Node& node, ir::Op op);
 
+// importers_losses.cpp
+void import_negative_log_likelihood(Node& node);
+void import_softmax_cross_entropy(Node& node);
+
+// importers_quantisation.cpp
+void import_quantize_linear(Node& node);
+void import_dequantize_linear(Node& node);
+void import_dynamic_quantize_linear(Node& node);
+void import_matmul_integer(Node& node);
+void import_qlinear_matmul(Node& node);
+
+// importers_indexing.cpp
+void import_arg(Node& node, ir::Op op);
+void import_cumulative_sum(Node& node);
+void import_top_k(Node& node);
+void import_one_hot(Node& node);
+void import_hardmax(Node& node);
+void import_flattened_hardmax(Node& node);  // opset 12 and before: over all dims from axis on
+void import_scatter_elements(Node& node);
+void import_scatter_nd(Node& node);
+void import_eye_like(Node& node);
+void import_reverse_sequence(Node& node);
+void import_depth_to_space(Node& node);
+void import_space_to_depth(Node& node);
+void import_pad(Node& node);
+void import_pad_attributes(Node& node);
+void import_bit_shift(Node& node);
+
+// importers_resize.cpp
+void import_resize(Node& node);
+void import_upsample(Node& node);  // and Resize of opset 10
+
+// importers_einsum.cpp
+void import_einsum(Node& node);
+
+// importers_normalisation.cpp
+void import_batch_normalization(Node& node);
+void import_instance_normalization(Node& node);
+void import_group_normalization(Node& node);
+void import_lp_normalization(Node& node);
+void import_mean_variance_normalization(Node& node);
+void import_local_response_normalization(Node& node);
+void import_global_pool(Node& node, ir::Op op);
+
 // Rows of the table that share an importer.
 template <ir::Op op>
 void import_elementwise(Node& node) {
@@ -86,6 +134,14 @@ void import_elementwise(Node& node) {
 template <ir::Op op>
 void import_fold(Node& node) {
   import_fold(node, op);
+}
+template <ir::Op op>
+void import_arg(Node& node) {
+  import_arg(node, op);
+}
+template <ir::Op op>
+void import_global_pool(Node& node) {
+  import_global_pool(node, op);
 }
 template <ir::Op op>
 void import_reduce(Node& node) {

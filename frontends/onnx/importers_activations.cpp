@@ -90,6 +90,16 @@ void import_selu(Node& node) {
   node.output(0, node.emit(Op::mul, {like(node, gamma), elu(node, alpha)}));
 }
 
+// x + bias below -lambda, x - bias above lambda, 0 between
+void import_shrink(Node& node) {
+  const ValueId x = node.operand(0);
+  const double lambda = node.real("lambd", 0.5), bias = node.real("bias", 0);
+  const ValueId above =
+      node.emit(Op::where, {node.emit(Op::greater, {x, like(node, lambda)}), node.emit(Op::sub, {x, like(node, bias)}), like(node, 0)});
+  const ValueId below = node.emit(Op::less, {x, like(node, -lambda)});
+  node.output(0, node.emit(Op::where, {below, node.emit(Op::add, {x, like(node, bias)}), above}));
+}
+
 void import_softplus(Node& node) { node.output(0, softplus(node)); }
 
 void import_softsign(Node& node) {

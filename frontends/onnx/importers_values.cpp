@@ -2,8 +2,10 @@
 
 #include <array>
 #include <limits>
+#include <numbers>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
 
@@ -77,10 +79,62 @@ void import_dropout(Node& node) {
 
 void import_identity(Node& node) { node.output(0, node.operand(0)); }
 
+namespace {
+
+ValueId scalar_operand(Node& node, std::size_t index) {
+  const ValueId value = node.operand(index);
+  return node.length(value) == 1 ? node.without_axes(value, {0}) : value;
+}
+
+}  // namespace
+
+// Of real numbers: how many there are is a number that the run computes, and from there on it is counted in integers.
 void import_range(Node& node) {
   node.check_same_dtypes();
-  node.output(0, node.emit(Op::dyn_arange, node.operands()));
+  const bool known = node.constant_operand(0) && node.constant_operand(1) && node.constant_operand(2);
+  if (!ir::is_float(node.dtype()) || known) {
+    node.output(0, node.emit(Op::dyn_arange, node.operands()));
+    return;
+  }
+  const DType dtype = node.dtype();
+  const ValueId start = scalar_operand(node, 0), step = scalar_operand(node, 2);
+  const auto wide = [&](ValueId value) { return node.cast(value, DType::F64); };
+  const ValueId distance = node.emit(Op::sub, {wide(scalar_operand(node, 1)), wide(start)});
+  const ValueId steps = node.emit(Op::ceil, {node.emit(Op::div, {distance, wide(step)})});
+  const ValueId zero = node.scalar(DType::I64, 0);
+  const ValueId count = node.emit(Op::max, {node.cast(steps, DType::I64), zero});
+  const ValueId counted = node.cast(node.emit(Op::dyn_arange, {zero, count, node.scalar(DType::I64, 1)}), dtype);
+  node.output(0, node.emit(Op::add, {start, node.emit(Op::mul, {counted, step})}));
 }
+
+namespace {
+
+// first - second cos(2 pi i / n) + third cos(4 pi i / n) for i below size, where n is size, or size - 1 for a symmetric window.
+void import_window(Node& node, double first, double second, double third) {
+  const DType dtype =
+      node.has_attribute("output_datatype")
+          ? dtype_numbered(node.integer("output_datatype"), fmt::format("attribute 'output_datatype' of {}", node.description()))
+          : DType::F32;
+  const bool periodic = node.flag("periodic", true);
+  const DType computed = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const ValueId size = node.cast(scalar_operand(node, 0), DType::I64);
+  const ValueId one = node.scalar(DType::I64, 1);
+  const ValueId positions = node.cast(node.emit(Op::dyn_arange, {node.scalar(DType::I64, 0), size, one}), computed);
+  const ValueId period = node.cast(periodic ? size : node.emit(Op::sub, {size, one}), computed);
+  const auto cosine = [&](double turns) {
+    const ValueId angle = node.emit(Op::mul, {positions, node.scalar(computed, turns * 2 * std::numbers::pi)});
+    return node.emit(Op::cos, {node.emit(Op::div, {angle, period})});
+  };
+  ValueId window = node.emit(Op::sub, {node.scalar(computed, first), node.emit(Op::mul, {cosine(1), node.scalar(computed, second)})});
+  if (third != 0) window = node.emit(Op::add, {window, node.emit(Op::mul, {cosine(2), node.scalar(computed, third)})});
+  node.output(0, node.cast(window, dtype));
+}
+
+}  // namespace
+
+void import_hann_window(Node& node) { import_window(node, 0.5, 0.5, 0); }
+void import_hamming_window(Node& node) { import_window(node, 25.0 / 46, 21.0 / 46, 0); }
+void import_blackman_window(Node& node) { import_window(node, 0.42, 0.5, 0.08); }
 
 void import_shape(Node& node) {
   const ValueId shape = node.emit(Op::shape_of, {node.operand(0)});

@@ -63,6 +63,22 @@ std::optional<ir::Tensor> Node::constant_operand(std::size_t index) const {
   return tensor == nullptr ? std::nullopt : std::optional(*tensor);
 }
 
+std::size_t Node::rank(ir::ValueId value) const {
+  if (const ir::TensorType* type = builder_.type(value)) return type->rank();
+  unsupported("has an input of a rank that isn't known before it runs");
+}
+
+std::optional<std::int64_t> Node::length(ir::ValueId value) const {
+  const ir::TensorType* type = builder_.type(value);
+  return type == nullptr || type->rank() != 1 ? std::nullopt : type->dims[0].constant();
+}
+
+std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {
+  const auto signed_rank = static_cast<std::int64_t>(rank);
+  if (axis < -signed_rank || axis >= signed_rank) malformed(fmt::format("has axis = {}, out of range for rank {}", axis, rank));
+  return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
 void Node::check_same_dtypes() const {
   for (const ir::ValueId value : operands_) {
     if (value == ir::no_value || dtype(value) == dtype()) continue;
@@ -88,8 +104,9 @@ std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> ope
   binding.operands = std::move(operands);
   binding.attributes = std::move(attributes);
   binding.source = name_.substr(0, longest_source);
-  const ir::DType dtype = result_dtype(binding, builder_);
-  for (std::size_t i = 0; i < results; ++i) binding.results.push_back(builder_.add_intermediate(stem(), dtype));
+  for (std::size_t i = 0; i < results; ++i) {
+    binding.results.push_back(builder_.add_intermediate(stem(), result_dtype(binding, builder_, i)));
+  }
   std::vector<ir::ValueId> ids = binding.results;
   builder_.add_binding(std::move(binding));
   return ids;
@@ -111,6 +128,29 @@ ir::ValueId Node::index_vector(std::vector<std::int64_t> elements) {
 
 ir::ValueId Node::cast(ir::ValueId value, ir::DType dtype) {
   return builder_.dtype(value) == dtype ? value : emit(ir::Op::cast, {value}, {{"to", dtype}});
+}
+
+ir::ValueId Node::dim_of(ir::ValueId value, std::int64_t axis) {
+  const ir::ValueId index = index_vector({axis});
+  return emit(ir::Op::gather, {emit(ir::Op::shape_of, {value}), index}, {{"axis", std::int64_t{0}}});
+}
+
+ir::ValueId Node::reshaped(ir::ValueId value, std::vector<ir::ValueId> dims) {
+  const ir::ValueId shape = dims.size() == 1 ? dims[0] : emit(ir::Op::concat, std::move(dims), {{"axis", std::int64_t{0}}});
+  return emit(ir::Op::dyn_reshape, {value, shape});
+}
+
+ir::ValueId Node::with_axes(ir::ValueId value, std::vector<std::int64_t> axes) {
+  return emit(ir::Op::expand_dims, {value}, {{"axes", std::move(axes)}});
+}
+
+ir::ValueId Node::without_axes(ir::ValueId value, std::vector<std::int64_t> axes) {
+  return emit(ir::Op::squeeze, {value}, {{"axes", std::move(axes)}});
+}
+
+ir::ValueId Node::positions(ir::ValueId extent) {
+  const ir::ValueId stop = without_axes(extent, {0});
+  return emit(ir::Op::dyn_arange, {scalar(ir::DType::I64, 0), stop, scalar(ir::DType::I64, 1)});
 }
 
 std::size_t Node::output_count() const { return results_.size(); }

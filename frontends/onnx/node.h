@@ -42,6 +42,9 @@ class Node {
   ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
   ir::DType dtype() const { return dtype(operand(0)); }
   std::optional<ir::Tensor> constant_operand(std::size_t index) const;  // where it is an initialiser or a Constant
+  std::size_t rank(ir::ValueId value) const;                            // Unsupported where it isn't known yet
+  std::optional<std::int64_t> length(ir::ValueId value) const;          // of a vector, where it is a known constant
+  std::size_t axis(std::int64_t axis, std::size_t rank) const;          // from the front; Malformed out of range
   void check_same_dtypes() const;                                       // of all operands; Malformed where they differ
 
   // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be asked for more than once;
@@ -68,6 +71,13 @@ class Node {
   ir::ValueId scalar(ir::DType dtype, double value);             // rank 0
   ir::ValueId index_vector(std::vector<std::int64_t> elements);  // rank 1, i64
   ir::ValueId cast(ir::ValueId value, ir::DType dtype);          // the value itself where it has the type
+  // Dim `axis` (counted from the end where negative) of a value, as an i64 vector of one element.
+  ir::ValueId dim_of(ir::ValueId value, std::int64_t axis);
+  // The value under the dims that i64 vectors give, joined; -1 is inferred.
+  ir::ValueId reshaped(ir::ValueId value, std::vector<ir::ValueId> dims);
+  ir::ValueId with_axes(ir::ValueId value, std::vector<std::int64_t> axes);     // dims of 1 inserted: axes of the result
+  ir::ValueId without_axes(ir::ValueId value, std::vector<std::int64_t> axes);  // dims of 1 removed
+  ir::ValueId positions(ir::ValueId extent);                                    // 0, 1, 2, ... below a vector of one element
 
   // Outputs
   std::size_t output_count() const;

@@ -177,6 +177,8 @@ std::string inference_fault(const Case& test, const ir::FunctionInference& infer
 
 // Tests whose files contradict themselves.
 bool is_flawed(const std::string& name) {
+  // Recorded with sizes that are no integers; ONNX Runtime differs from them as Anydim does.
+  if (name.starts_with("test_resize_downsample_scales_") && name.ends_with("_align_corners")) return true;
   return name.starts_with("test_castlike_") && name.find("BFLOAT16") != std::string::npos;  // `like` is declared (3, 4), recorded as (1)
 }
 
@@ -236,8 +238,8 @@ class NodeTests : public testing::Test {
 };
 
 // The fewest passes are what passes today; raise them when more does.
-TEST_F(NodeTests, FixedDims) { run_all(false, 521); }
-TEST_F(NodeTests, EveryDimASymbol) { run_all(true, 518); }
+TEST_F(NodeTests, FixedDims) { run_all(false, 758); }
+TEST_F(NodeTests, EveryDimASymbol) { run_all(true, 752); }
 
 // A row of frontends/onnx_ops.def is covered by a passing node test or a case of value_cases.h.
 TEST_F(NodeTests, EveryOperatorHasATest) {

@@ -53,6 +53,62 @@ void add_integers(std::vector<ValueCase>& cases) {
   cases.push_back({"ReduceL2", 18, {{integers({2, 2}, {3, 4, 6, 8})}, axes({1})}, integer("keepdims", 0), {integers({2}, {5, 10})}});
 }
 
+void add_indexing(std::vector<ValueCase>& cases) {
+  const ir::Tensor x = reals({2, 2}, {1, 2, 3, 4});
+  const auto pads = [](NodeBuilder& node) { node.integers("pads", {0, 1, 0, 0}).real("value", 9); };
+  cases.push_back({"Pad", 10, {{x}}, pads, {reals({2, 3}, {9, 1, 2, 9, 3, 4})}});
+  cases.push_back({"Pad", 18, {{x}, axes({0, 1}), {reals({}, {7})}, axes({-1})}, none, {reals({2, 3}, {1, 2, 7, 3, 4, 7})}});
+  cases.push_back({"Pad",
+                   19,
+                   {{x}, axes({1, 0, 0, 1})},
+                   [](NodeBuilder& node) { node.string("mode", "wrap"); },
+                   {reals({3, 3}, {3, 4, 3, 1, 2, 1, 3, 4, 3})}});
+  cases.push_back({"TopK", 9, {{x}}, [](NodeBuilder& node) { node.integer("k", 1); }, {reals({2, 1}, {2, 4}), integers({2, 1}, {1, 1})}});
+  cases.push_back({"TopK", 10, {{x}, axes({1})}, integer("axis", 0), {reals({1, 2}, {3, 4}), integers({1, 2}, {1, 1})}});
+  const ir::Tensor at = integers({1, 2}, {1, 1});
+  const ir::Tensor updates = reals({1, 2}, {5, 7});
+  for (const auto& [reduction, last] : std::vector<std::pair<std::string, double>>{{"add", 14}, {"mul", 70}, {"max", 7}, {"min", 2}}) {
+    cases.push_back({"ScatterElements",
+                     18,
+                     {{x}, {at}, {updates}},
+                     [reduction = reduction](NodeBuilder& node) { node.integer("axis", 1).string("reduction", reduction); },
+                     {reals({2, 2}, {1, last, 3, 4})}});
+  }
+  cases.push_back({"Upsample", 9, {{x}, {reals({2}, {1, 1.5}), true}}, none, {reals({2, 3}, {1, 1, 2, 3, 3, 4})}});
+  cases.push_back({"Resize", 10, {{x}, {reals({2}, {2, 1})}}, none, {reals({4, 2}, {1, 2, 1, 2, 3, 4, 3, 4})}});
+  cases.push_back({"OneHot", 11, {{reals({2}, {1, 0})}, {reals({}, {2})}, {reals({2}, {-1, 1})}}, none, {reals({2, 2}, {-1, 1, 1, -1})}});
+  cases.push_back({"Range", 11, {{reals({}, {1})}, {reals({}, {2})}, {reals({}, {0.25})}}, none, {reals({4}, {1, 1.25, 1.5, 1.75})}});
+  cases.push_back({"Range", 11, {{reals({}, {1})}, {reals({}, {1})}, {reals({}, {-2})}}, none, {reals({0}, {})}});
+  cases.push_back({"Einsum",
+                   12,
+                   {{x}, {x}, {x}},
+                   [](NodeBuilder& node) { node.string("equation", "ij,jk,ki"); },
+                   {reals({}, {155})}});  // the trace of x^3
+  cases.push_back({"Einsum", 12, {{x}, {x}}, [](NodeBuilder& node) { node.string("equation", "...i,...i->..."); }, {reals({2}, {5, 25})}});
+  cases.push_back(
+      {"Einsum", 12, {{x}, {x}}, [](NodeBuilder& node) { node.string("equation", "ij,kl->jl"); }, {reals({2, 2}, {16, 24, 24, 36})}});
+  cases.push_back({"Einsum", 12, {{x}}, [](NodeBuilder& node) { node.string("equation", "ii"); }, {reals({}, {5})}});
+}
+
+void add_quantisation(std::vector<ValueCase>& cases) {
+  const ir::Tensor x = reals({2, 2}, {-300, -0.5, 0.5, 2.5});
+  cases.push_back({"QuantizeLinear", 13, {{x}, {reals({}, {1})}}, none, {integers({2, 2}, {0, 0, 0, 2}, DType::U8)}});
+  cases.push_back({"QuantizeLinear",
+                   13,
+                   {{x}, {reals({2}, {1, 0.5})}, {integers({2}, {0, 10}, DType::I8)}},
+                   integer("axis", -1),
+                   {integers({2, 2}, {-128, 9, 0, 15}, DType::I8)}});
+  cases.push_back({"DequantizeLinear", 13, {{integers({2}, {-5, 7}, DType::I32)}, {reals({}, {0.5})}}, none, {reals({2}, {-2.5, 3.5})}});
+  cases.push_back({"MatMulInteger",
+                   10,
+                   {{integers({2, 2}, {1, 200, 3, 4}, DType::U8)},
+                    {integers({2, 1}, {-1, 2}, DType::I8)},
+                    {integers({2}, {1, 2}, DType::U8)},
+                    {integers({1}, {1}, DType::I8)}},
+                   none,
+                   {integers({2, 1}, {199, 0}, DType::I32)}});
+}
+
 void add_reductions(std::vector<ValueCase>& cases) {
   const ir::Tensor x = reals({2, 3}, {1, 2, 3, 4, 5, 7});
   cases.push_back({"ReduceMean", 18, {{x}, axes({-1})}, none, {reals({2, 1}, {2, 16.0 / 3})}});
@@ -117,6 +173,26 @@ void add_products(std::vector<ValueCase>& cases) {
                    {{reals({1, 2, 2}, {1, 1, 1, 1})}},
                    integer("axis", -3),
                    {reals({1, 2, 2}, {-1.386294361, -1.386294361, -1.386294361, -1.386294361})}});
+  // Two groups of two channels: each normalised by itself; scale and bias are one a channel from opset 21 on, one a group before.
+  const ir::Tensor channels = reals({1, 4, 1}, {1, 3, 10, 30});
+  cases.push_back({"GroupNormalization",
+                   21,
+                   {{channels}, {reals({4}, {1, 2, 1, 2})}, {reals({4}, {0, 0, 5, 5})}},
+                   integer("num_groups", 2),
+                   {reals({1, 4, 1}, {-0.999995, 1.99999, 4.00000005, 6.9999999})}});
+  cases.push_back({"GroupNormalization",
+                   18,
+                   {{channels}, {reals({2}, {1, 2})}, {reals({2}, {0, 5})}},
+                   integer("num_groups", 2),
+                   {reals({1, 4, 1}, {-0.999995, 0.999995, 3.0000001, 6.9999999})}});
+  const ir::Tensor triangle = reals({2, 2}, {3, -4, 0, 2});
+  cases.push_back({"LpNormalization", 13, {{triangle}}, none, {reals({2, 2}, {0.6, -0.8, 0, 1})}});
+  cases.push_back({"LpNormalization",
+                   13,
+                   {{triangle}},
+                   [](NodeBuilder& node) { node.integer("p", 1).integer("axis", 0); },
+                   {reals({2, 2}, {1, -2.0 / 3, 0, 1.0 / 3})}});
+  cases.push_back({"Hardmax", 11, {{reals({1, 2, 2}, {1, 3, 3, 0})}}, none, {reals({1, 2, 2}, {0, 1, 0, 0})}});
   cases.push_back({"LayerNormalization",
                    17,
                    {{reals({2, 2}, {1, 3, 2, 10}, DType::F64)}, {reals({2}, {2, 2}, DType::F64)}},
@@ -142,6 +218,8 @@ std::vector<ValueCase> value_cases() {
   std::vector<ValueCase> cases;
   add_activations(cases);
   add_integers(cases);
+  add_indexing(cases);
+  add_quantisation(cases);
   add_reductions(cases);
   add_movement(cases);
   add_products(cases);

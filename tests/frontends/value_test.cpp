@@ -15,6 +15,8 @@ int onnx_number(ir::DType dtype) {
     case ir::DType::F32: return f32;
     case ir::DType::I64: return i64;
     case ir::DType::I32: return i32;
+    case ir::DType::U8: return u8;
+    case ir::DType::I8: return onnx::TensorProto::INT8;
     case ir::DType::Bool: return boolean;
     default: ADD_FAILURE() << "no case uses this element type"; return 0;
   }

@@ -281,6 +281,91 @@ void product(Sample& sample) {
   }
 }
 
+// Ops that place elements: pad, repeat, one_hot, resize, scatter.
+void placed(Sample& sample) {
+  sample.binding.op = one_of({Op::pad, Op::dyn_pad, Op::repeat, Op::dyn_repeat, Op::one_hot, Op::dyn_one_hot, Op::resize, Op::dyn_resize,
+                              Op::scatter_elements, Op::scatter_nd});
+  const Op op = sample.binding.op;
+  const bool dynamic = info(op).has(traits::dynamic);
+  const auto integer = [](std::int64_t value) { return Tensor::of(DType::I64, {}, Extents{value}); };
+  Extents dims = extents(static_cast<std::size_t>(number(1, 3)));
+  const std::int64_t axis = some_axis(dims.size());
+  std::int64_t& along = dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)];
+  const auto single = [&](const std::string& name, std::int64_t value) {
+    if (dynamic) sample.add(integer(value));
+    else sample.binding.attributes[name] = value;
+  };
+  if (op == Op::one_hot || op == Op::dyn_one_hot) {
+    sample.add(filled(DType::I64, dims, -4, 4));
+    sample.add(integer(0));
+    sample.add(integer(1));
+    sample.binding.attributes["axis"] = axis;
+    return single("depth", number(dynamic ? -1 : 0, 4));
+  }
+  if (op == Op::scatter_elements || op == Op::scatter_nd) {
+    along = std::max<std::int64_t>(along, 1);
+    sample.add(filled(DType::I64, dims, -9, 9));
+    if (coin()) sample.binding.attributes["reduction"] = std::string(coin() ? "add" : "max");
+    if (op == Op::scatter_elements) {
+      sample.binding.attributes["axis"] = axis;
+      Extents indices = dims;
+      for (std::int64_t& dim : indices) dim = number(0, dim + (number(0, 9) == 0 ? 1 : 0));
+      sample.add(filled(DType::I64, indices, -along, along - 1));
+      return sample.add(filled(DType::I64, indices, -9, 9));
+    }
+    const auto depth = static_cast<std::size_t>(number(1, static_cast<std::int64_t>(dims.size())));
+    const std::int64_t smallest = *std::min_element(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(depth));
+    Extents updates = extents(static_cast<std::size_t>(number(0, 2)));
+    if (smallest == 0 && !updates.empty()) updates[0] = 0;
+    if (smallest == 0 && updates.empty()) updates = {0};
+    Extents indices = updates;
+    indices.push_back(static_cast<std::int64_t>(depth));
+    sample.add(filled(DType::I64, indices, -smallest, smallest - 1));
+    updates.insert(updates.end(), dims.begin() + static_cast<std::ptrdiff_t>(depth), dims.end());
+    return sample.add(filled(DType::I64, updates, -9, 9));
+  }
+  sample.add(filled(DType::I64, dims, -9, 9));
+  if (op == Op::repeat || op == Op::dyn_repeat) {
+    sample.binding.attributes["axis"] = axis;
+    return single("repeats", number(dynamic ? -1 : 0, 3));
+  }
+  if (op == Op::resize || op == Op::dyn_resize) {
+    Tensor scales(DType::F32, {static_cast<std::int64_t>(dims.size())});
+    for (std::int64_t i = 0; i < scales.elements(); ++i) scales.set_real(i, 1.5);
+    sample.add(std::move(scales));
+    return sample.add_integers("sizes", extents(dims.size()));
+  }
+  static const std::vector<std::string> modes{"constant", "edge", "reflect", "wrap"};
+  sample.binding.attributes["mode"] = modes[static_cast<std::size_t>(number(0, 3))];
+  sample.add(integer(7));
+  const Extents axes = coin() ? Extents{axis} : Extents{};
+  const std::size_t count = axes.empty() ? dims.size() : 1;
+  Extents before, after;
+  for (std::size_t i = 0; i < count; ++i) {
+    before.push_back(number(-1, 3));
+    after.push_back(number(-1, 3));
+  }
+  sample.add_integers("before", before);
+  sample.add_integers("after", after);
+  if (!axes.empty()) sample.add_integers("axes", axes, true);
+}
+
+void ordered(Sample& sample) {
+  sample.binding.op = one_of({Op::arg_max, Op::arg_min, Op::cumulative_sum, Op::dyn_cumulative_sum, Op::top_k, Op::dyn_top_k});
+  const Op op = sample.binding.op;
+  const Extents dims = extents(static_cast<std::size_t>(number(1, 3)));
+  sample.add(filled(DType::I64, dims, -9, 9));
+  const std::int64_t axis = some_axis(dims.size());
+  if (op == Op::dyn_cumulative_sum) return sample.add(Tensor::of(DType::I64, {}, Extents{number(0, 15) == 0 ? 9 : axis}));
+  sample.binding.attributes["axis"] = axis;
+  if (op == Op::arg_max || op == Op::arg_min) sample.binding.attributes["keepdims"] = number(0, 1);
+  if (op != Op::top_k && op != Op::dyn_top_k) return;
+  sample.results = 2;
+  const std::int64_t k = number(op == Op::top_k ? 0 : -1, 4);
+  if (op == Op::top_k) sample.binding.attributes["k"] = k;
+  else sample.add(Tensor::of(DType::I64, {}, Extents{k}));
+}
+
 void arange(Sample& sample) {
   sample.binding.op = one_of({Op::arange, Op::dyn_arange});
   const std::int64_t step = number(-3, 3);
@@ -294,9 +379,24 @@ void arange(Sample& sample) {
 
 Sample any_sample() {
   Sample sample;
-  void (*const makers[])(Sample&) = {
-      elementwise, elementwise, unary,  reshape, axes_op, broadcast_or_tile, transpose_flatten_trilu, concat, slice, slice,
-      split,       gather,      reduce, product, arange};
+  void (*const makers[])(Sample&) = {elementwise,
+                                     elementwise,
+                                     unary,
+                                     reshape,
+                                     axes_op,
+                                     broadcast_or_tile,
+                                     transpose_flatten_trilu,
+                                     concat,
+                                     slice,
+                                     slice,
+                                     split,
+                                     gather,
+                                     reduce,
+                                     product,
+                                     arange,
+                                     placed,
+                                     placed,
+                                     ordered};
   makers[number(0, std::size(makers) - 1)](sample);
   return sample;
 }
@@ -339,7 +439,9 @@ Symbolic symbolic(Sample& sample) {
   const bool dynamic = info(sample.binding.op).has(traits::dynamic);
   for (std::size_t i = 0; i < sample.operands.size(); ++i) {
     // The length of a shape-deciding operand is the rank of something, and that of gather_nd's tuples too.
-    const bool fixed = (dynamic && i > 0) || (sample.binding.op == Op::gather_nd && i == 1) || sample.binding.op == Op::dyn_arange;
+    const bool shapes = dynamic && i >= first_shape_operand(sample.binding.op);
+    const bool scales = i == 1 && (sample.binding.op == Op::resize || sample.binding.op == Op::dyn_resize);
+    const bool fixed = shapes || scales || (i == 1 && (sample.binding.op == Op::gather_nd || sample.binding.op == Op::scatter_nd));
     result.add(sample.operands[i], fixed, sample.constant[i]);
     sample.binding.operands.push_back(static_cast<ValueId>(i));
   }

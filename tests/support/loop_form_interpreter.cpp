@@ -129,12 +129,13 @@ class Runner {
       return *known;
     }
 
-   private:
+    // Gives the step symbols that the dim mentions their values.
     void need(const Dim& dim) {
       for (const DimLeaf& leaf : dim.leaves())
         if (leaf.symbol[0] == '#') (*this)(std::stoi(leaf.symbol.substr(1)));
     }
 
+   private:
     Scalar compute(std::int32_t position) {
       const ScalarStep& step = program_.steps[static_cast<std::size_t>(position)];
       using Kind = ScalarStep::Kind;
@@ -164,15 +165,7 @@ class Runner {
         }
         case Kind::Guarded: {
           bool holds = true;
-          for (const auto& condition : step.conditions) {
-            std::int64_t left = runner_.value(condition.left), right = runner_.value(condition.right);
-            switch (condition.comparison) {
-              case Comparison::Equal: holds = holds && left == right; break;
-              case Comparison::NotEqual: holds = holds && left != right; break;
-              case Comparison::Less: holds = holds && left < right; break;
-              case Comparison::LessEqual: holds = holds && left <= right; break;
-            }
-          }
+          for (const auto& condition : step.conditions) holds = holds && runner_.holds(condition);
           return (*this)(step.operands[holds ? 0 : 1]);
         }
         case Kind::Accumulated: return accumulated_.at(static_cast<std::size_t>(step.slot));
@@ -268,6 +261,50 @@ class Runner {
       };
       run_stages(form.stages, inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size()));
     });
+  }
+
+  void run(const OrderedForm& form) {
+    loop(form.outer, [&] {
+      for (const OrderedStage& stage : form.stages) run(stage);
+    });
+  }
+
+  void run(const OrderedStage& stage) {
+    for (const auto& condition : stage.conditions)
+      if (!holds(condition)) return;
+    Results carried(stage.carries.size());
+    loop(stage.inner, [&] {
+      Evaluation steps(*this, stage.program, carried, none_);
+      for (const auto& update : stage.updates) {
+        Scalar result = steps(update.store.step);
+        for (const Dim& dim : update.store.index) steps.need(dim);
+        Tensor& output = outputs_[static_cast<std::size_t>(update.store.output)];
+        std::int64_t at = offset(update.store.index, output.dims());
+        written_[static_cast<std::size_t>(update.store.output)][static_cast<std::size_t>(at)] = true;
+        if (update.combine) {
+          const ScalarOp op{.op = *update.combine};
+          const Scalar there = read(output, at);
+          if (is_float(output.dtype())) result.real = apply_real<double>(op, there.real, result.real);
+          else result.integer = apply_integer<std::int64_t>(op, there.integer, result.integer);
+        }
+        if (is_float(output.dtype())) output.set_real(at, result.real);
+        else output.set_integer(at, result.integer);
+      }
+      Results next;
+      for (const auto& carry : stage.carries) next.push_back(steps(carry.next));
+      carried = std::move(next);
+    });
+  }
+
+  bool holds(const ScalarStep::Condition& condition) const {
+    const std::int64_t left = value(condition.left), right = value(condition.right);
+    switch (condition.comparison) {
+      case Comparison::Equal: return left == right;
+      case Comparison::NotEqual: return left != right;
+      case Comparison::Less: return left < right;
+      case Comparison::LessEqual: return left <= right;
+    }
+    throw std::logic_error("every comparison is decided");
   }
 
   Scalar element(const ScalarProgram& program) {

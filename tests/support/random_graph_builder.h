@@ -231,7 +231,9 @@ class Builder {
       case Op::floor:
       case Op::ceil:
       case Op::round:
-      case Op::sign: return false;
+      case Op::sign:
+      case Op::arg_max:
+      case Op::arg_min: return false;
       case Op::cast: return is_float(dtype_attribute(binding, "to"));
       default: return !info(binding.op).has(traits::compares);
     }
@@ -258,6 +260,8 @@ class Builder {
       case Op::round:
       case Op::cast:
       case Op::where:
+      case Op::arg_max:
+      case Op::arg_min:
       case Op::reduce_max:
       case Op::reduce_min: return true;
       default: return false;
@@ -354,6 +358,8 @@ class Builder {
   void tile();
   void triangle();
   void gather();
+  void place();
+  void order();
   void reduce();
   void softmax();
   void layer_norm();

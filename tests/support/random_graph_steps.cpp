@@ -19,7 +19,8 @@ void Builder::add_something() {
                                                     &Builder::written_gelu,    &Builder::written_layer_norm,
                                                     &Builder::written_softmax, &Builder::written_attention,
                                                     &Builder::side_by_side,    &Builder::counted,
-                                                    &Builder::integer_work,    &Builder::from_elements};
+                                                    &Builder::integer_work,    &Builder::from_elements,
+                                                    &Builder::place,           &Builder::order};
     (this->*steps[below(std::size(steps))])();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
@@ -216,6 +217,48 @@ void Builder::gather() {
       break;
     }
     default: apply(Op::gather, {x, indices}, axis);
+  }
+}
+
+// Ops that place elements where attributes or operands say.
+void Builder::place() {
+  ValueId x = any(DType::F32, 1);
+  const std::int64_t axis = axis_of(x);
+  switch (below(4)) {
+    case 0: {
+      static const std::vector<std::string> modes{"constant", "edge", "reflect", "wrap"};
+      Attributes attributes{{"before", Integers{static_cast<std::int64_t>(below(4)) - 1}},
+                            {"after", Integers{static_cast<std::int64_t>(below(3))}}};
+      attributes.emplace("axes", Integers{axis});
+      attributes.emplace("mode", pick(modes));
+      apply(Op::pad, {x}, attributes);
+      break;
+    }
+    case 1: apply(Op::repeat, {x}, {{"repeats", static_cast<std::int64_t>(below(4))}, {"axis", axis}}); break;
+    case 2: apply(Op::one_hot, {any(DType::I64), number(0), number(1)}, {{"depth", static_cast<std::int64_t>(below(5))}}); break;
+    default: {
+      ValueId indices = integers({static_cast<std::int64_t>(below(2)), 0});
+      ValueId data = must(Op::reshape, {x}, {{"shape", Integers{-1}}});
+      static const std::vector<std::string> reductions{"none", "add", "max", "min"};
+      apply(Op::scatter_elements, {data, indices, constant(random_tensor(DType::F32, {2}, 0, 1))}, {{"reduction", pick(reductions)}});
+    }
+  }
+}
+
+// Ops that look at the order of elements along an axis.
+void Builder::order() {
+  ValueId x = any(DType::F32, 1);
+  const std::int64_t axis = axis_of(x);
+  switch (below(3)) {
+    case 0: {
+      Attributes attributes{
+          {"axis", axis}, {"exclusive", static_cast<std::int64_t>(below(2))}, {"reverse", static_cast<std::int64_t>(below(2))}};
+      auto sums = apply(Op::cumulative_sum, {x}, attributes);
+      if (sums && chance(40)) apply(Op::mul, {*sums, number(0.5)});
+      break;
+    }
+    case 1: apply(chance(50) ? Op::arg_max : Op::arg_min, {x}, {{"axis", axis}, {"keepdims", static_cast<std::int64_t>(below(2))}}); break;
+    default: apply(Op::cumulative_sum, {any(DType::I64, 1)}, {{"axis", std::int64_t{0}}});
   }
 }
 

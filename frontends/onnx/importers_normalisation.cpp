@@ -1,0 +1,157 @@
+// Normalisations of models that see images and sound: x is [N, C, d...].
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "frontends/onnx/importers.h"
+
+namespace anydim::frontends {
+
+using ir::DType;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+// A parameter a channel, in dims that broadcast to x's.
+ValueId along_channels(Node& node, ValueId parameter, std::size_t rank) {
+  std::vector<std::int64_t> after;
+  for (std::size_t i = 2; i < rank; ++i) after.push_back(static_cast<std::int64_t>(i) - 1);
+  return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
+}
+
+std::vector<std::int64_t> axes_from(std::int64_t first, std::size_t rank) {
+  std::vector<std::int64_t> axes;
+  for (std::int64_t i = first; i < static_cast<std::int64_t>(rank); ++i) axes.push_back(i);
+  return axes;
+}
+
+ValueId mean(Node& node, ValueId x, const std::vector<std::int64_t>& axes) {
+  return node.emit(Op::reduce_mean, {x}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+}
+
+ValueId plus(Node& node, ValueId x, double number) { return node.emit(Op::add, {x, node.scalar(node.dtype(x), number)}); }
+
+// (x - mean) / sqrt(variance + epsilon)
+ValueId normalised(Node& node, ValueId x, ValueId middle, ValueId variance, double epsilon) {
+  const ValueId deviation = node.emit(Op::sqrt, {plus(node, variance, epsilon)});
+  return node.emit(Op::div, {node.emit(Op::sub, {x, middle}), deviation});
+}
+
+ValueId normalised_over(Node& node, ValueId x, const std::vector<std::int64_t>& axes, double epsilon) {
+  const ValueId middle = mean(node, x, axes);
+  const ValueId centred = node.emit(Op::sub, {x, middle});
+  return normalised(node, x, middle, mean(node, node.emit(Op::mul, {centred, centred}), axes), epsilon);
+}
+
+ValueId scaled_and_moved(Node& node, ValueId x, ValueId scale, ValueId bias) {
+  return node.emit(Op::add, {node.emit(Op::mul, {x, scale}), bias});
+}
+
+}  // namespace
+
+// With training_mode = 1 the batch's own mean and variance, and running ones as further outputs.
+void import_batch_normalization(Node& node) {
+  const double epsilon = node.real("epsilon", 1e-5), momentum = node.real("momentum", 0.9);
+  const bool trains = node.opset() >= 14 && node.flag("training_mode", false);
+  if (node.opset() < 9) node.integer("spatial", 1);
+  const ValueId x = node.operand(0);
+  const std::size_t rank = node.rank(x);
+  const auto channel = [&](std::size_t operand) { return along_channels(node, node.cast(node.operand(operand), node.dtype()), rank); };
+  if (!trains) {
+    if (node.wants_output(1)) node.unsupported("asks for running statistics without training_mode = 1");
+    node.output(0, scaled_and_moved(node, normalised(node, x, channel(3), channel(4), epsilon), channel(1), channel(2)));
+    return;
+  }
+  std::vector<std::int64_t> axes = axes_from(2, rank);
+  axes.insert(axes.begin(), 0);
+  const ValueId middle = mean(node, x, axes);
+  const ValueId centred = node.emit(Op::sub, {x, middle});
+  const ValueId variance = mean(node, node.emit(Op::mul, {centred, centred}), axes);
+  node.output(0, scaled_and_moved(node, normalised(node, x, middle, variance, epsilon), channel(1), channel(2)));
+  const auto running = [&](std::size_t operand, ValueId now) {
+    const DType dtype = node.dtype(node.operand(operand));
+    const ValueId old = node.emit(Op::mul, {node.operand(operand), node.scalar(dtype, momentum)});
+    const ValueId fresh = node.cast(node.without_axes(now, axes), dtype);
+    return node.emit(Op::add, {old, node.emit(Op::mul, {fresh, node.scalar(dtype, 1 - momentum)})});
+  };
+  node.output(1, running(3, middle));
+  node.output(2, running(4, variance));
+}
+
+void import_instance_normalization(Node& node) {
+  node.check_same_dtypes();
+  const double epsilon = node.real("epsilon", 1e-5);
+  const ValueId x = node.operand(0);
+  const std::size_t rank = node.rank(x);
+  const ValueId normal = normalised_over(node, x, axes_from(2, rank), epsilon);
+  node.output(0, scaled_and_moved(node, normal, along_channels(node, node.operand(1), rank), along_channels(node, node.operand(2), rank)));
+}
+
+// Channels in groups: x as [N, groups, everything else of a group].
+void import_group_normalization(Node& node) {
+  node.check_same_dtypes();
+  const double epsilon = node.real("epsilon", 1e-5);
+  const std::int64_t groups = node.integer("num_groups");
+  if (node.opset() >= 21) node.integer("stash_type", 1);
+  const ValueId x = node.operand(0);
+  const std::size_t rank = node.rank(x);
+  const ValueId count = node.index_vector({groups});
+  const ValueId grouped = node.reshaped(x, {node.dim_of(x, 0), count, node.index_vector({-1})});
+  const ValueId normal = normalised_over(node, grouped, {2}, epsilon);
+  if (node.opset() >= 21) {
+    const ValueId back = node.emit(Op::dyn_reshape, {normal, node.emit(Op::shape_of, {x})});
+    node.output(0, scaled_and_moved(node, back, along_channels(node, node.operand(1), rank), along_channels(node, node.operand(2), rank)));
+    return;
+  }
+  // Before opset 21 scale and bias are one a group.
+  const ValueId moved = scaled_and_moved(node, normal, node.with_axes(node.operand(1), {1}), node.with_axes(node.operand(2), {1}));
+  node.output(0, node.emit(Op::dyn_reshape, {moved, node.emit(Op::shape_of, {x})}));
+}
+
+void import_lp_normalization(Node& node) {
+  const std::int64_t p = node.integer("p", 2);
+  if (p != 1 && p != 2) node.malformed(fmt::format("takes 1 or 2 as attribute 'p', got {}", p));
+  const std::vector<std::int64_t> axes{node.integer("axis", -1)};
+  const ValueId x = node.operand(0);
+  const ValueId size = p == 1 ? node.emit(Op::abs, {x}) : node.emit(Op::mul, {x, x});
+  const ValueId sum = node.emit(Op::reduce_sum, {size}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  node.output(0, node.emit(Op::div, {x, p == 1 ? sum : node.emit(Op::sqrt, {sum})}));
+}
+
+// (x - E[x]) / (sqrt(E[x^2] - E[x]^2) + 1e-9)
+void import_mean_variance_normalization(Node& node) {
+  const std::vector<std::int64_t> axes = node.optional_integers("axes").value_or(std::vector<std::int64_t>{0, 2, 3});
+  const ValueId x = node.operand(0);
+  const ValueId middle = mean(node, x, axes);
+  const ValueId squares = mean(node, node.emit(Op::mul, {x, x}), axes);
+  const ValueId deviation = node.emit(Op::sqrt, {node.emit(Op::sub, {squares, node.emit(Op::mul, {middle, middle})})});
+  node.output(0, node.emit(Op::div, {node.emit(Op::sub, {x, middle}), plus(node, deviation, 1e-9)}));
+}
+
+// x / (bias + alpha / size * sum of squares over the neighbouring channels)^beta
+void import_local_response_normalization(Node& node) {
+  const double alpha = node.real("alpha", 1e-4), beta = node.real("beta", 0.75), bias = node.real("bias", 1);
+  const std::int64_t size = node.integer("size");
+  if (size < 1 || size > 1024) node.unsupported(fmt::format("has size = {}; Anydim supports from 1 to 1024", size));
+  const ValueId x = node.operand(0);
+  const DType dtype = node.dtype();
+  const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };
+  const ValueId padded = node.emit(Op::pad, {node.emit(Op::mul, {x, x}), node.scalar(dtype, 0)},
+                                   {{"before", one((size - 1) / 2)}, {"after", one(size / 2)}, {"axes", one(1)}});
+  ValueId sum = ir::no_value;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::int64_t end = i + 1 == size ? std::numeric_limits<std::int64_t>::max() : i + 1 - size;
+    const ValueId shifted = node.emit(Op::strided_slice, {padded}, {{"starts", one(i)}, {"ends", one(end)}, {"axes", one(1)}});
+    sum = sum == ir::no_value ? shifted : node.emit(Op::add, {sum, shifted});
+  }
+  const ValueId share = node.emit(Op::mul, {sum, node.scalar(dtype, alpha / static_cast<double>(size))});
+  node.output(0, node.emit(Op::div, {x, node.emit(Op::pow, {plus(node, share, bias), node.scalar(dtype, beta)})}));
+}
+
+void import_global_pool(Node& node, Op op) {
+  const ValueId x = node.operand(0);
+  node.output(0, node.emit(op, {x}, {{"axes", axes_from(2, node.rank(x))}, {"keepdims", std::int64_t{1}}}));
+}
+
+}  // namespace anydim::frontends

@@ -1,0 +1,12 @@
+// Ops that no single kernel computes, as several that do.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace anydim::passes {
+
+// top_k: the rank of every element is the number of elements that come before it (one reduction over pairs, in any order and on any device);
+// place r of the result is the position whose rank is r; the values are gathered. Types must be inferred; the new values' types are given.
+void decompose(ir::Module& module, PassContext& context);
+
+}  // namespace anydim::passes
