@@ -80,14 +80,14 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
   return std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
 }
 
-ir::Module optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {
+Optimized optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {
   narrow_dims(module, options.dims);
   passes::PipelineOptions pipeline = pipeline_options(options);
   pipeline.verify = true;
   passes::PassContext context{.options = pipeline};
   passes::run_passes(module, context, names);
   check_region_names(pipeline, module);
-  return module;
+  return {std::move(module), std::move(context.unresolved)};
 }
 
 ir::Module recognise_composites(ir::Module module, const CompileOptions& options) {

@@ -31,7 +31,11 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
 
 // The module after passes: all of the pipeline where `passes` is empty, else these alone, in this order, with the verifier after each.
 // Throws Error{CommandLine} for an unknown pass.
-ir::Module optimize(ir::Module module, const std::vector<std::string>& passes, const CompileOptions& options = {});
+struct Optimized {
+  ir::Module module;
+  std::vector<std::string> dynamic;  // ops that stayed dynamic, each with its reason: "dyn.reshape 'Node' (%y): ..."
+};
+Optimized optimize(ir::Module module, const std::vector<std::string>& passes, const CompileOptions& options = {});
 
 // The module up to and with the pass recognise_composites, which remove_padding reads. Running the whole pipeline on it again changes nothing of it.
 ir::Module recognise_composites(ir::Module module, const CompileOptions& options = {});

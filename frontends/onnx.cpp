@@ -2,6 +2,7 @@
 
 #include "frontends/external_data.h"
 #include "frontends/file_mapping.h"
+#include "frontends/onnx/functions.h"
 #include "frontends/onnx/graph.h"
 #include "frontends/onnx/parse.h"
 #include "frontends/onnx/unsupported.h"
@@ -15,7 +16,7 @@ namespace {
 ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesystem::path>& folder) {
   if (!model.has_graph()) throw Error(ErrorKind::Malformed, "the model has no graph");
   const int opset = opset_of(model);
-  refuse_functions(model);
+  inline_functions(model);
   ExternalData external(folder);
   ir::Module module;
   module.functions.push_back(import_graph(*model.mutable_graph(), opset, external));

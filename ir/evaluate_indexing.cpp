@@ -56,7 +56,7 @@ Tensor evaluate_pad(const OpCall& call) {
     pads[axes[i]] = before[i] != 0 || after[i] != 0;
     dims[axes[i]] += before[i] + after[i];
     if (dims[axes[i]] < 0) call.fail(fmt::format("dimension {} after padding is {}", axes[i], dims[axes[i]]));
-    if (pads[axes[i]] && mode != "constant" && source.dims()[axes[i]] == 0) call.fail(fmt::format("dimension {} is empty", axes[i]));
+    if (dims[axes[i]] > 0 && mode != "constant" && source.dims()[axes[i]] == 0) call.fail(fmt::format("dimension {} is empty", axes[i]));
   }
   Tensor result(source.dtype(), dims);
   const Extents strides = strides_of(source.dims());

@@ -75,9 +75,10 @@ void pad_rule(RuleContext& context) {
     dims[axis] = dims[axis] + before[i] + after[i];
     require_at_least(context, 0, dims[axis], fmt::format("0 against dimension {} after padding", axis));
     const bool kept = before[i].is_constant(0) && after[i].is_constant(0);
-    if (!kept && string_attribute(binding, "mode") != "constant") {
-      require_at_least(context, 1, type.dims[axis], fmt::format("1 against {}, whose elements pad it", dimension_of_operand(axis, 0)));
-    }
+    if (kept || string_attribute(binding, "mode") == "constant") continue;
+    if (prove_less_equal(min(dims[axis], 1), type.dims[axis], context.symbols) == Proof::Yes) continue;
+    context.require(Relation::LessEqual, min(dims[axis], 1), type.dims[axis],
+                    fmt::format("elements to pad with against {}", dimension_of_operand(axis, 0)));
   }
   context.add_result(type.dtype, std::move(dims));
 }

@@ -34,19 +34,21 @@ void run(const OptOptions& options, const CommonOptions& common) {
   std::vector<InputShape> shapes;
   for (const std::string& shape : options.shapes) shapes.push_back(parse_input_shape(shape));
   fix_shapes(module, shapes);
-  if (options.all) {
-    module = optimize(std::move(module), {}, compile);
-  } else if (options.passes.empty()) {
+  Optimized result;
+  if (!options.all && options.passes.empty()) {
     narrow_dims(module, compile.dims);
+    result.module = std::move(module);
   } else {
-    module = optimize(std::move(module), options.passes, compile);
+    result = optimize(std::move(module), options.all ? std::vector<std::string>{} : options.passes, compile);
   }
-  const std::string text = ir::print(module);
+  const std::string text = ir::print(result.module);
   if (common.json) {
-    fmt::print("{}\n", nlohmann::json{{"module", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else {
-    fmt::print("{}", text);
+    const nlohmann::json report{{"module", text}, {"dynamic", result.dynamic}};
+    fmt::print("{}\n", report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
   }
+  for (const std::string& reason : result.dynamic) fmt::print("// stays dynamic: {}\n", reason);
+  fmt::print("{}", text);
 }
 
 }  // namespace

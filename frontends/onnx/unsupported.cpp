@@ -75,12 +75,4 @@ void refuse_unsupported(const onnx::GraphProto& graph, int opset) {
               fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(), uses.size() == 1 ? "" : "s", list));
 }
 
-void refuse_functions(const onnx::ModelProto& model) {
-  if (model.functions_size() == 0) return;
-  throw Error(ErrorKind::Unsupported,
-              fmt::format("the model defines {} function(s) of its own, first {}; Anydim does not support them yet: inline them, e.g. with "
-                          "onnx.inliner.inline_local_functions",
-                          model.functions_size(), quoted_name(model.functions(0).name())));
-}
-
 }  // namespace anydim::frontends

@@ -15,7 +15,4 @@ int opset_of(const onnx::ModelProto& model);
 // Throws Error{Unsupported} listing every operator that frontends/onnx_ops.def lacks, with the number of its nodes and the first one's name.
 void refuse_unsupported(const onnx::GraphProto& graph, int opset);
 
-// Throws Error{Unsupported} where the model defines functions of its own.
-void refuse_functions(const onnx::ModelProto& model);
-
 }  // namespace anydim::frontends

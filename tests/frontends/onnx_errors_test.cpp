@@ -87,11 +87,35 @@ TEST(OnnxErrors, ModelsOfOtherDomains) {
 }
 
 TEST(OnnxErrors, FunctionsOfTheModel) {
-  auto builder = one_node();
-  builder.model.add_functions()->set_name("MyNorm");
+  ModelBuilder builder;
+  builder.input("x", f32, {2}).output("y").node("Relu", {"x"}, {"y"});
+  auto* function = builder.model.add_functions();
+  function->set_name("MyNorm");
+  function->set_domain("mine");
+  function->add_input("a");
+  function->add_output("b");
+  auto* inner = function->add_node();
+  inner->set_op_type("MyNorm");
+  inner->set_domain("mine");
+  inner->add_input("a");
+  inner->add_output("b");
+  EXPECT_EQ(builder.failure(), "read");  // nobody calls it
+  builder.node("MyNorm", {"x"}, {"again"}).domain("mine").name("first");
+  EXPECT_EQ(builder.failure().substr(0, 60), "malformed: node 'first/MyNorm/MyNorm/MyNorm/MyNorm/MyNorm/My");
+  inner->set_domain("");
+  inner->set_op_type("Relu");
+  EXPECT_EQ(builder.failure(), "read");
+  builder.node("MyNorm", {"again", "again"}, {"more"}).domain("mine").name("second");
   EXPECT_EQ(builder.failure(),
-            "unsupported: the model defines 1 function(s) of its own, first 'MyNorm'; Anydim does not support them yet: inline them, "
-            "e.g. with onnx.inliner.inline_local_functions");
+            "malformed: node 'second' (MyNorm) calls a function of the model: 2 input(s) and 1 output(s), expected at most 1 and 1");
+  function->add_input("c");
+  auto* opset = function->add_opset_import();
+  opset->set_version(7);
+  EXPECT_EQ(builder.failure(),
+            "unsupported: the model's function 'MyNorm' is of opset 7 and the model of opset 17; Anydim supports one opset");
+  function->clear_opset_import();
+  builder.model.add_functions()->CopyFrom(*function);
+  EXPECT_EQ(builder.failure(), "malformed: the model defines its function 'MyNorm' twice");
 }
 
 TEST(OnnxErrors, Inputs) {

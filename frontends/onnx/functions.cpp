@@ -1,0 +1,190 @@
+#include "frontends/onnx/functions.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "frontends/sizes.h"
+#include "ir/error.h"
+#include "onnx_schema/onnx.pb.h"
+
+namespace anydim::frontends {
+
+namespace {
+
+constexpr int deepest_call = 64;
+constexpr std::size_t most_nodes = 1'000'000;
+// A name made up for each value of each call would otherwise grow with every level.
+constexpr std::size_t longest_name = 128;
+
+using Names = std::unordered_map<std::string, std::string>;
+using Attributes = std::map<std::string, const onnx::AttributeProto*>;
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
+
+void collect_names(const onnx::GraphProto& graph, std::unordered_set<std::string>& names) {
+  for (const auto& input : graph.input()) names.insert(input.name());
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const auto& node : graph.node()) {
+    names.insert(node.output().begin(), node.output().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) collect_names(attribute.g(), names);
+    }
+  }
+}
+
+class Inliner {
+ public:
+  explicit Inliner(onnx::ModelProto& model) : model_(model) {
+    for (const auto& function : model.functions()) {
+      if (!functions_.emplace(std::pair(domain_of(function.domain()), function.name()), &function).second) {
+        throw Error(ErrorKind::Malformed, fmt::format("the model defines its function {} twice", quoted_name(function.name())));
+      }
+    }
+    collect_names(model.graph(), names_);
+  }
+
+  void run() { expand(*model_.mutable_graph(), 0); }
+
+ private:
+  const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const {
+    const auto found = functions_.find(std::pair(domain_of(node.domain()), node.op_type()));
+    return found == functions_.end() ? nullptr : found->second;
+  }
+
+  void expand(onnx::GraphProto& graph, int depth) {
+    Nodes nodes;
+    nodes.Swap(graph.mutable_node());
+    for (auto& node : nodes) place(std::move(node), *graph.mutable_node(), depth);
+  }
+
+  // The node, or what stands for it.
+  void place(onnx::NodeProto node, Nodes& into, int depth) {
+    if (const auto* function = function_of(node)) {
+      call(*function, node, into, depth);
+      return;
+    }
+    if (++placed_ > most_nodes) {
+      throw Error(ErrorKind::Unsupported, fmt::format("the model's functions make it larger than {} nodes", most_nodes));
+    }
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) expand(*attribute.mutable_g(), depth);
+    }
+    *into.Add() = std::move(node);
+  }
+
+  [[noreturn]] static void misfit(const onnx::NodeProto& node, const std::string& why) {
+    throw Error(ErrorKind::Malformed,
+                fmt::format("node {} ({}) calls a function of the model: {}", quoted_name(node.name()), printable(node.op_type()), why));
+  }
+
+  void call(const onnx::FunctionProto& function, const onnx::NodeProto& node, Nodes& into, int depth) {
+    if (depth >= deepest_call) misfit(node, fmt::format("calls nest more than {} deep, or it calls itself", deepest_call));
+    if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
+      misfit(node, fmt::format("{} input(s) and {} output(s), expected at most {} and {}", node.input_size(), node.output_size(),
+                               function.input_size(), function.output_size()));
+    }
+    check_opset(function);
+    Names names;
+    for (int i = 0; i < function.input_size(); ++i) names[function.input(i)] = i < node.input_size() ? node.input(i) : std::string();
+    std::unordered_map<std::string, std::string> passed;  // outputs that are inputs
+    for (int i = 0; i < node.output_size(); ++i) {
+      if (node.output(i).empty()) continue;
+      const auto [found, fresh] = names.emplace(function.output(i), node.output(i));
+      if (!fresh) passed.emplace(node.output(i), found->second);
+    }
+    const Attributes attributes = attributes_of(node);
+    const std::string prefix = fmt::format("{}/", node.name().empty() ? node.op_type() : node.name()).substr(0, longest_name);
+    for (const auto& inner : function.node()) {
+      onnx::NodeProto copy = inner;
+      rewrite(copy, names, attributes);
+      copy.set_name(prefix + (inner.name().empty() ? inner.op_type() : inner.name()).substr(0, longest_name));
+      place(std::move(copy), into, depth + 1);
+    }
+    for (const auto& [output, input] : passed) {
+      onnx::NodeProto same;
+      same.set_op_type("Identity");
+      same.set_name(prefix + "Identity");
+      same.add_input(input);
+      same.add_output(output);
+      place(std::move(same), into, depth + 1);
+    }
+  }
+
+  void check_opset(const onnx::FunctionProto& function) const {
+    for (const auto& own : function.opset_import()) {
+      for (const auto& given : model_.opset_import()) {
+        if (domain_of(own.domain()) != domain_of(given.domain()) || own.version() == given.version()) continue;
+        throw Error(ErrorKind::Unsupported,
+                    fmt::format("the model's function {} is of opset {} and the model of opset {}; Anydim supports one opset",
+                                quoted_name(function.name()), own.version(), given.version()));
+      }
+    }
+  }
+
+  // What the body's references mean. (Defaults of a function's own attributes are not in the schema that Anydim is built with.)
+  static Attributes attributes_of(const onnx::NodeProto& node) {
+    Attributes attributes;
+    for (const auto& given : node.attribute()) attributes[given.name()] = &given;
+    return attributes;
+  }
+
+  std::string renamed(const std::string& name, Names& names) {
+    if (name.empty()) return name;
+    if (const auto found = names.find(name); found != names.end()) return found->second;
+    std::string made;
+    do {
+      made = fmt::format("{}.{}", name.substr(0, longest_name), next_number_++);
+    } while (!names_.insert(made).second);
+    names.emplace(name, made);
+    return made;
+  }
+
+  void rewrite(onnx::NodeProto& node, Names& names, const Attributes& attributes) {
+    for (std::string& input : *node.mutable_input()) input = renamed(input, names);
+    for (std::string& output : *node.mutable_output()) output = renamed(output, names);
+    auto* own = node.mutable_attribute();
+    for (int i = 0; i < own->size();) {
+      auto& attribute = *own->Mutable(i);
+      if (!attribute.ref_attr_name().empty()) {
+        const auto given = attributes.find(attribute.ref_attr_name());
+        if (given == attributes.end()) {  // left out: the operator's default
+          own->DeleteSubrange(i, 1);
+          continue;
+        }
+        const std::string name = attribute.name();
+        attribute = *given->second;
+        attribute.set_name(name);
+      } else if (attribute.has_g()) {
+        rewrite(*attribute.mutable_g(), names, attributes);
+      }
+      ++i;
+    }
+  }
+
+  void rewrite(onnx::GraphProto& graph, Names& names, const Attributes& attributes) {
+    for (auto& input : *graph.mutable_input()) input.set_name(renamed(input.name(), names));
+    for (auto& tensor : *graph.mutable_initializer()) tensor.set_name(renamed(tensor.name(), names));
+    for (auto& node : *graph.mutable_node()) rewrite(node, names, attributes);
+    for (auto& output : *graph.mutable_output()) output.set_name(renamed(output.name(), names));
+  }
+
+  onnx::ModelProto& model_;
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;
+  std::unordered_set<std::string> names_;
+  std::size_t next_number_ = 0;
+  std::size_t placed_ = 0;
+};
+
+}  // namespace
+
+void inline_functions(onnx::ModelProto& model) {
+  if (model.functions_size() > 0) Inliner(model).run();
+}
+
+}  // namespace anydim::frontends

@@ -1,0 +1,46 @@
+"""Small graphs as exporters write them (exports.py) through `anydim run` against ONNX Runtime, at several sizes.
+
+usage: export_test.py [NAME...]   (ANYDIM names the command)
+Floats agree within 1e-4 absolute plus 1e-3 relative; everything else is equal.
+"""
+import os
+import pathlib
+import sys
+import tempfile
+
+import numpy
+import onnx
+import onnxruntime
+
+import compare
+import exports
+
+
+def fault(name, got, want):
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"output {name}: expected {want.dtype}{want.shape}, got {got.dtype}{got.shape}"
+    same = numpy.allclose(got, want, atol=1e-4, rtol=1e-3) if want.dtype.kind == "f" else numpy.array_equal(got, want)
+    return None if same else f"output {name}: values differ"
+
+
+def main():
+    failed = 0
+    for name in sys.argv[1:] or exports.ALL:
+        model, inputs, sizes = exports.ALL[name]()
+        onnx.checker.check_model(model)
+        peer = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        outputs = [each.name for each in peer.get_outputs()]
+        random = numpy.random.default_rng(7)
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(pathlib.Path(folder) / f"{name}.onnx")
+            onnx.save(model, path)
+            for size in sizes:
+                batch = inputs(random, *size)
+                got = compare.run_anydim(os.environ["ANYDIM"], path, batch, outputs, threads=2)
+                faults = [each for each in (fault(n, got[n], want) for n, want in zip(outputs, peer.run(None, batch))) if each]
+                failed += bool(faults)
+                print(f"{name} {size}: {'; '.join(faults) or 'passed'}")
+    sys.exit(failed != 0)
+
+
+main()
