@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "ir/bind.h"
 #include "ir/evaluate_ops.h"
 #include "ir/print.h"
+#include "ir/shape_rule.h"
 
 namespace anydim::ir {
 namespace {
@@ -158,14 +160,54 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::segment_min: return {evaluate_segment_reduce(call)};
     case Op::attention: return {evaluate_attention(call)};
 
+    case Op::check:
     case Op::check_shape:
     case Op::bind:
     case Op::call:
     case Op::branch:
     case Op::loop:
+    case Op::closure:
+    case Op::apply:
+    case Op::tuple:
+    case Op::tuple_get:
+    case Op::list:
+    case Op::list_length:
+    case Op::list_at:
+    case Op::list_insert:
+    case Op::list_erase:
+    case Op::list_concat:
     case Op::region: break;
   }
   internal_error(fmt::format("{} is evaluated with its function", describe(call.function, call.binding)));
+}
+
+// A value of any type: a tensor, the elements of a list or tuple, or a function value with its first arguments.
+struct Item {
+  Tensor tensor;
+  std::shared_ptr<const std::vector<Item>> elements;
+  std::uint32_t callee = 0;
+
+  Item() = default;
+  Item(Tensor given) : tensor(std::move(given)) {}  // NOLINT: implicit on purpose
+  static Item of(std::vector<Item> list, std::uint32_t callee = 0) {
+    Item item;
+    item.elements = std::make_shared<const std::vector<Item>>(std::move(list));
+    item.callee = callee;
+    return item;
+  }
+};
+using Items = std::vector<Item>;
+
+bool holds(const Precondition& precondition, std::int64_t left, std::int64_t right) {
+  switch (precondition.relation) {
+    case Precondition::Relation::Equal: return left == right;
+    case Precondition::Relation::Broadcastable: return left == right || left == 1 || right == 1;
+    case Precondition::Relation::ExpandsTo: return left == right || left == 1;
+    case Precondition::Relation::LessEqual: return left <= right;
+    case Precondition::Relation::NonZero: return left != 0;
+    case Precondition::Relation::MultipleOf: return right != 0 && left % right == 0;
+  }
+  internal_error("a relation is one of the enumerators");
 }
 
 // One call of a function: its values and the symbols that are bound so far.
@@ -174,17 +216,20 @@ class Frame {
   Frame(const Module& module, const Function& function, SymbolValues symbols, int depth)
       : module_(module), function_(function), values_(function.values.size()), symbols_(std::move(symbols)), depth_(depth) {}
 
-  std::vector<Tensor> run(std::vector<Tensor> inputs) {
+  Items run(Items inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) set(function_.body.parameters[i], std::move(inputs[i]));
     run_block(function_.body);
     return results_of(function_.body);
   }
 
  private:
-  void set(ValueId id, Tensor tensor) {
-    bind_opaque_symbols(id, tensor);
-    values_[id] = std::move(tensor);
+  void set(ValueId id, Item item) {
+    if (item.elements == nullptr) bind_opaque_symbols(id, item.tensor);
+    values_[id] = std::move(item);
   }
+
+  const Tensor& tensor(ValueId id) const { return values_[id].tensor; }
+  const Items& elements(ValueId id) const { return *values_[id].elements; }
 
   // An opaque symbol is opened where a value first carries it, and means that value's actual extent.
   void bind_opaque_symbols(ValueId id, const Tensor& tensor) {
@@ -200,7 +245,7 @@ class Frame {
 
   std::int64_t value_of(const Dim& dim) const {
     return dim.evaluate([&](const DimLeaf& leaf) {
-      if (!leaf.is_symbol()) return values_[leaf.value].integer_at(leaf.element);
+      if (!leaf.is_symbol()) return tensor(leaf.value).integer_at(leaf.element);
       const auto found = symbols_.find(leaf.symbol);
       if (found == symbols_.end()) {
         throw Error(ErrorKind::Inputs,
@@ -215,7 +260,7 @@ class Frame {
   }
 
   // Symbols that a block opens end with it.
-  std::vector<Tensor> run_inner(const Block& block, std::vector<Tensor> inputs) {
+  Items run_inner(const Block& block, Items inputs) {
     const SymbolValues outside = symbols_;
     for (std::size_t i = 0; i < inputs.size(); ++i) set(block.parameters[i], std::move(inputs[i]));
     run_block(block);
@@ -223,41 +268,129 @@ class Frame {
     return results_of(block);
   }
 
-  std::vector<Tensor> results_of(const Block& block) const {
-    std::vector<Tensor> results;
+  Items results_of(const Block& block) const {
+    Items results;
     for (const ValueId id : block.results) results.push_back(values_[id]);
     return results;
   }
 
   void run_binding(const Binding& binding) {
-    std::vector<Tensor> results = evaluate_any(binding);
+    Items results = evaluate_any(binding);
     if (results.size() != binding.results.size()) {
       internal_error(fmt::format("{} gives {} results", describe(function_, binding), binding.results.size()));
     }
     for (std::size_t i = 0; i < results.size(); ++i) set(binding.results[i], std::move(results[i]));
   }
 
-  std::vector<Tensor> evaluate_any(const Binding& binding) {
+  Items evaluate_any(const Binding& binding) {
     if (binding.op == Op::check_shape) return {check_shape(binding)};
+    if (binding.op == Op::check) return check(binding);
     if (binding.op == Op::bind) return bind(binding);
     if (binding.op == Op::call) return call(binding);
-    if (binding.op == Op::branch) return run_inner(binding.blocks[values_[binding.operands[0]].integer_at(0) != 0 ? 0 : 1], {});
+    if (binding.op == Op::branch) return run_inner(binding.blocks[tensor(binding.operands[0]).integer_at(0) != 0 ? 0 : 1], {});
     if (binding.op == Op::loop) return loop(binding);
     if (binding.op == Op::region) return region(binding);
+    if (info(binding.op).has(traits::control)) return values(binding);
     std::vector<const Tensor*> operands;
-    for (const ValueId id : binding.operands) operands.push_back(id == no_value ? nullptr : &values_[id]);
+    for (const ValueId id : binding.operands) operands.push_back(id == no_value ? nullptr : &tensor(id));
     const ValueOf value = [this](const Dim& dim) { return value_of(dim); };
-    return evaluate_binding(function_, binding, operands, value);
+    Items results;
+    for (Tensor& result : evaluate_binding(function_, binding, operands, value)) results.emplace_back(std::move(result));
+    return results;
   }
 
-  std::vector<Tensor> operands_of(const Binding& binding) const {
-    std::vector<Tensor> operands;
-    for (const ValueId id : binding.operands) operands.push_back(id == no_value ? Tensor() : values_[id]);
+  // ---- Lists, tuples and function values
+
+  Items values(const Binding& binding) {
+    switch (binding.op) {  // NOLINT: the rest of control flow
+      case Op::closure: return {Item::of(operands_of(binding), binding.callee)};
+      case Op::tuple:
+      case Op::list: return {Item::of(operands_of(binding))};
+      case Op::tuple_get: return {elements(binding.operands[0]).at(static_cast<std::size_t>(integer_attribute(binding, "index")))};
+      case Op::list_length: {
+        const auto length = static_cast<std::int64_t>(elements(binding.operands[0]).size());
+        return {Tensor::of<std::int64_t>(DType::I64, {}, {length})};
+      }
+      case Op::list_at: return {elements(binding.operands[0])[position(binding, 1, -1)]};
+      case Op::list_insert: {
+        Items list = elements(binding.operands[0]);
+        const bool at_end = !given(binding, 2) || tensor(binding.operands[2]).integer_at(0) == static_cast<std::int64_t>(list.size());
+        const std::size_t place = at_end ? list.size() : position(binding, 2, 0);
+        list.insert(list.begin() + static_cast<std::ptrdiff_t>(place), values_[binding.operands[1]]);
+        return {Item::of(std::move(list))};
+      }
+      case Op::list_erase: {
+        Items list = elements(binding.operands[0]);
+        const std::size_t place = position(binding, 1, -1);
+        list.erase(list.begin() + static_cast<std::ptrdiff_t>(place));
+        return {Item::of(std::move(list))};
+      }
+      case Op::list_concat: return {list_concat(binding)};
+      case Op::apply: {
+        const Item& called = values_[binding.operands[0]];
+        Items inputs = *called.elements;
+        for (std::size_t i = 1; i < binding.operands.size(); ++i) inputs.push_back(values_[binding.operands[i]]);
+        return call(binding, called.callee, std::move(inputs));
+      }
+      default: break;
+    }
+    internal_error(fmt::format("{} is evaluated with its function", describe(function_, binding)));
+  }
+
+  static bool given(const Binding& binding, std::size_t operand) {
+    return operand < binding.operands.size() && binding.operands[operand] != no_value;
+  }
+
+  // Of an element that there is.
+  std::size_t position(const Binding& binding, std::size_t operand, std::int64_t otherwise) const {
+    const auto count = static_cast<std::int64_t>(elements(binding.operands[0]).size());
+    const std::int64_t wanted = given(binding, operand) ? tensor(binding.operands[operand]).integer_at(0) : otherwise;
+    if (wanted < -count || wanted >= count) {
+      throw Error(ErrorKind::Inputs,
+                  fmt::format("{}: expected a position from {} to {}, got {}", describe(function_, binding), -count, count - 1, wanted));
+    }
+    return static_cast<std::size_t>(wanted < 0 ? wanted + count : wanted);
+  }
+
+  Tensor list_concat(const Binding& binding) const {
+    const Items& list = elements(binding.operands[0]);
+    if (list.empty()) {
+      throw Error(ErrorKind::Inputs,
+                  fmt::format("{}: expected a list of at least one tensor, got an empty one", describe(function_, binding)));
+    }
+    const bool new_axis = integer_attribute(binding, "new_axis") != 0;
+    const auto rank = static_cast<std::int64_t>(list[0].tensor.rank() + (new_axis ? 1 : 0));
+    std::int64_t axis = integer_attribute(binding, "axis");
+    if (axis < 0) axis += rank;
+    std::vector<Tensor> parts;
+    for (const Item& item : list) {
+      Extents dims = item.tensor.dims();
+      if (new_axis) dims.insert(dims.begin() + axis, 1);
+      parts.emplace_back(item.tensor.dtype(), dims, item.tensor.bytes(), item.tensor.owner());
+      for (std::size_t i = 0; i < dims.size(); ++i) {
+        if (dims[i] == parts[0].dims()[i] || (!new_axis && static_cast<std::int64_t>(i) == axis)) continue;
+        throw Error(ErrorKind::Inputs,
+                    fmt::format("{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}", describe(function_, binding),
+                                fmt::join(list[0].tensor.dims(), ", "), fmt::join(item.tensor.dims(), ", "),
+                                new_axis ? "" : fmt::format(" but for dimension {}", axis)));
+      }
+    }
+    Binding concat{.op = Op::concat};
+    concat.attributes.emplace("axis", axis);
+    concat.results = binding.results;
+    std::vector<const Tensor*> operands;
+    for (const Tensor& part : parts) operands.push_back(&part);
+    return evaluate_binding(function_, concat, operands, {})[0];
+  }
+
+  Items operands_of(const Binding& binding) const {
+    Items operands;
+    for (const ValueId id : binding.operands) operands.push_back(id == no_value ? Item() : values_[id]);
     return operands;
   }
 
   Tensor check_shape(const Binding& binding) {
-    const Tensor& tensor = values_[binding.operands[0]];
+    const Tensor& tensor = values_[binding.operands[0]].tensor;
     if (tensor.rank() != binding.dims.size()) {
       throw Error(ErrorKind::Inputs, fmt::format("@{}: {}: %{}: expected rank {}, got {}.", function_.name, describe(function_, binding),
                                                  function_.values[binding.operands[0]].name, binding.dims.size(), tensor.rank()));
@@ -272,8 +405,15 @@ class Frame {
     return tensor;
   }
 
-  std::vector<Tensor> bind(const Binding& binding) {
-    const std::int64_t value = values_[binding.operands[0]].integer_at(0);
+  Items check(const Binding& binding) const {
+    const Precondition wanted = precondition_of(binding);
+    const std::int64_t left = value_of(wanted.left), right = value_of(wanted.right);
+    if (holds(wanted, left, right)) return {};
+    throw Error(ErrorKind::Inputs, fmt::format("@{}: {}: expected {}, got {}.", function_.name, wanted.what, right, left));
+  }
+
+  Items bind(const Binding& binding) {
+    const std::int64_t value = tensor(binding.operands[0]).integer_at(0);
     const std::int64_t highest = value_of(binding.dims[1]);
     if (value < 0 || value > highest) {
       throw Error(ErrorKind::Inputs,
@@ -284,17 +424,29 @@ class Frame {
     return {};
   }
 
-  std::vector<Tensor> call(const Binding& binding) {
+  Items call(const Binding& binding) { return call(binding, binding.callee, operands_of(binding)); }
+
+  Items call(const Binding& binding, std::uint32_t index, Items inputs) {
     if (depth_ >= deepest_call) {
       throw Error(ErrorKind::Resource, fmt::format("{}: calls nest more than {} deep.", describe(function_, binding), deepest_call));
     }
-    const Function& callee = module_.functions[binding.callee];
-    std::vector<Tensor> inputs = operands_of(binding);
-    SymbolValues symbols = bind_symbols(callee, inputs);
+    const Function& callee = module_.functions[index];
+    // Symbols come from the parameters that are tensors.
+    Function tensors;
+    tensors.name = callee.name;
+    tensors.symbols = callee.symbols;
+    std::vector<InputShape> shapes;
+    for (std::size_t i = 0; i < callee.body.parameters.size(); ++i) {
+      const Value& parameter = callee.values[callee.body.parameters[i]];
+      if (!parameter.type.is_tensor()) continue;
+      tensors.body.parameters.push_back(tensors.add_value(parameter.name, parameter.type));
+      shapes.push_back({inputs[i].tensor.dtype(), inputs[i].tensor.dims()});
+    }
+    SymbolValues symbols = bind_symbols(tensors, shapes);
     return Frame(module_, callee, std::move(symbols), depth_ + 1).run(std::move(inputs));
   }
 
-  std::vector<Tensor> region(const Binding& binding) {
+  Items region(const Binding& binding) {
     const Function& body = module_.regions[binding.callee].body;
     const std::vector<std::string>& names = body.symbols.names();
     internal_check(names.size() == binding.dims.size(), "a region binding gives a dim for every symbol of the region");
@@ -303,24 +455,24 @@ class Frame {
     return Frame(module_, body, std::move(symbols), depth_ + 1).run(operands_of(binding));
   }
 
-  std::vector<Tensor> loop(const Binding& binding) {
+  Items loop(const Binding& binding) {
     const Block& body = binding.blocks[0];
-    std::vector<Tensor> operands = operands_of(binding);
+    Items operands = operands_of(binding);
     const bool counted = binding.operands[0] != no_value;
-    const std::int64_t trips = counted ? operands[0].integer_at(0) : 0;
-    bool goes_on = binding.operands[1] == no_value || operands[1].integer_at(0) != 0;
-    std::vector<Tensor> carried(operands.begin() + 2, operands.end());
+    const std::int64_t trips = counted ? operands[0].tensor.integer_at(0) : 0;
+    bool goes_on = binding.operands[1] == no_value || operands[1].tensor.integer_at(0) != 0;
+    Items carried(operands.begin() + 2, operands.end());
     std::vector<std::vector<Tensor>> scanned(binding.results.size() - carried.size());
     for (std::int64_t i = 0; goes_on && (!counted || i < trips); ++i) {
-      std::vector<Tensor> inputs{Tensor::of<std::int64_t>(DType::I64, {}, {i}), Tensor::of<std::int64_t>(DType::Bool, {}, {1})};
+      Items inputs{Tensor::of<std::int64_t>(DType::I64, {}, {i}), Tensor::of<std::int64_t>(DType::Bool, {}, {1})};
       inputs.insert(inputs.end(), carried.begin(), carried.end());
-      const std::vector<Tensor> outputs = run_inner(body, std::move(inputs));
-      goes_on = outputs[0].integer_at(0) != 0;
+      const Items outputs = run_inner(body, std::move(inputs));
+      goes_on = outputs[0].tensor.integer_at(0) != 0;
       const auto after_carried = outputs.begin() + 1 + static_cast<std::ptrdiff_t>(carried.size());
-      for (std::size_t j = 0; j < scanned.size(); ++j) scanned[j].push_back(after_carried[static_cast<std::ptrdiff_t>(j)]);
+      for (std::size_t j = 0; j < scanned.size(); ++j) scanned[j].push_back(after_carried[static_cast<std::ptrdiff_t>(j)].tensor);
       carried.assign(outputs.begin() + 1, after_carried);
     }
-    std::vector<Tensor> results = std::move(carried);
+    Items results = std::move(carried);
     for (std::size_t j = 0; j < scanned.size(); ++j) {
       results.push_back(stacked(binding, scanned[j], binding.results[results.size()]));
     }
@@ -358,7 +510,7 @@ class Frame {
 
   const Module& module_;
   const Function& function_;
-  std::vector<Tensor> values_;
+  Items values_;
   SymbolValues symbols_;
   int depth_;
 };
@@ -372,7 +524,14 @@ std::vector<Tensor> evaluate_binding(const Function& function, const Binding& bi
 
 std::vector<Tensor> evaluate(const Module& module, const Function& function, std::vector<Tensor> inputs) {
   SymbolValues symbols = bind_symbols(function, inputs);
-  return Frame(module, function, std::move(symbols), 0).run(std::move(inputs));
+  Items items;
+  for (Tensor& input : inputs) items.emplace_back(std::move(input));
+  std::vector<Tensor> results;
+  for (Item& item : Frame(module, function, std::move(symbols), 0).run(std::move(items))) {
+    if (item.elements != nullptr) throw Error(ErrorKind::Unsupported, fmt::format("@{}: a result is no tensor", function.name));
+    results.push_back(std::move(item.tensor));
+  }
+  return results;
 }
 
 }  // namespace anydim::ir

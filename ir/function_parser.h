@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ class FunctionParser {
   void finish();
   Type type();
   std::vector<Type> types(std::string_view closing);
+  std::vector<Type> marked(const std::function<std::vector<Type>()>& read);
   Type optional_type();
   DimScope scope(Symbols symbols);
   Dim symbol(const Token& token, Symbols symbols);

@@ -1,6 +1,7 @@
 // Infers the types of every value of a module from its parameters.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,14 @@ struct Requirement {
   Precondition precondition;
   std::string source;        // "add '/bert/Add_1' (%y)"
   ValueId value = no_value;  // the first result of the binding that demands it, which the check must precede; none for a bind
+  // Of a call: the operand and its dimension that must be what the callee's parameter says.
+  std::int32_t argument = -1;
+  std::int32_t axis = -1;
 };
 
 struct FunctionInference {
   std::vector<Contents> contents;         // indexed by ValueId
-  std::vector<Requirement> requirements;  // in program order, each precondition once
+  std::vector<Requirement> requirements;  // in program order, each precondition once in every block that relies on it and those around it
 };
 
 struct InferenceResult {

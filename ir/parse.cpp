@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/function_parser.h"
 #include "ir/print.h"
@@ -57,7 +58,7 @@ void resolve_region(Binding& binding, const Reference& reference, const Module& 
 
 void resolve(Block& block, const ParseState& state, const Module& module) {
   for (Binding& binding : block.bindings) {
-    if (binding.op == Op::call) {
+    if (binding.op == Op::call || binding.op == Op::closure) {
       binding.callee = index_of(module.functions, state.references[binding.callee].name, "function", state.tokens);
     } else if (binding.op == Op::region) {
       resolve_region(binding, state.references[binding.callee], module, state.tokens);
@@ -240,13 +241,13 @@ Type FunctionParser::type() {
   if (tokens_.accept("Tuple")) {
     result.kind = Type::Kind::Tuple;
     tokens_.expect("[");
-    result.elements = types("]");
+    result.elements = marked([&] { return types("]"); });
     return result;
   }
   if (tokens_.accept("List")) {
     result.kind = Type::Kind::List;
     tokens_.expect("[");
-    result.elements.push_back(type());
+    result.elements = marked([&] { return std::vector<Type>{type()}; });
     tokens_.expect("]");
     return result;
   }
@@ -254,14 +255,22 @@ Type FunctionParser::type() {
     result.kind = Type::Kind::Function;
     tokens_.expect("[");
     tokens_.expect("(");
-    result.elements = types(")");
+    result.elements = marked([&] { return types(")"); });
     tokens_.expect(",");
     tokens_.expect("(");
-    result.results = types(")");
+    result.results = marked([&] { return types(")"); });
     tokens_.expect("]");
     return result;
   }
   tokens_.expected("a type: Tensor[...], Tuple[...], List[...], Function[...] or _");
+}
+
+// `?` stays what it is inside of tuples, lists and functions: no single extent.
+std::vector<Type> FunctionParser::marked(const std::function<std::vector<Type>()>& read) {
+  const bool before = std::exchange(marking_, true);
+  std::vector<Type> list = read();
+  marking_ = before;
+  return list;
 }
 
 std::vector<Type> FunctionParser::types(std::string_view closing) {
@@ -320,8 +329,6 @@ Type FunctionParser::with_fresh_symbols(Type declared) {
   for (Dim& dim : declared.tensor.dims) {
     if (dim == Dim::symbol(std::string(unknown_mark))) dim = fresh_symbol();
   }
-  for (Type& element : declared.elements) element = with_fresh_symbols(std::move(element));
-  for (Type& result : declared.results) result = with_fresh_symbols(std::move(result));
   return declared;
 }
 

@@ -111,19 +111,22 @@ void FunctionParser::application(Binding& binding, Block& block, std::string_vie
   if (!op) tokens_.fail(name, fmt::format("there is no op '{}'", name.text));
   if (*op == Op::bind) tokens_.fail(name, "bind opens a symbol and has no result: bind SYMBOL = %count where SYMBOL <= BOUND");
   binding.op = *op;
-  if (*op == Op::call || *op == Op::region) {
+  if (*op == Op::call || *op == Op::closure || *op == Op::region) {
     binding.callee = static_cast<std::uint32_t>(state_.references.size());
     state_.references.push_back(
-        {tokens_.expect(TokenKind::GlobalName, fmt::format("the name of a {}, @name", *op == Op::call ? "function" : "region")), {}});
+        {tokens_.expect(TokenKind::GlobalName, fmt::format("the name of a {}, @name", *op == Op::region ? "region" : "function")), {}});
   }
   const std::size_t bindings_before = block.bindings.size();
   tokens_.expect("(");
   if (*op == Op::constant) {
     binding.attributes.emplace("value", read_tensor(tokens_, result_name, state_.options.files));
-  } else if (*op == Op::shape || *op == Op::dim) {
+  } else if (*op == Op::shape || *op == Op::dim || *op == Op::check) {
     if (!tokens_.at(")")) {
       do binding.dims.push_back(read_dim(tokens_, scope(Symbols::Uses)));
       while (tokens_.accept(","));
+    }
+    if (*op == Op::check && binding.dims.size() != 2) {
+      tokens_.fail(name, fmt::format("check holds two dims against each other, here are {}", binding.dims.size()));
     }
     if (*op == Op::dim && binding.dims.size() != 1) {
       tokens_.fail(name, fmt::format("dim holds one dim, here are {}; a vector is shape(...)", binding.dims.size()));

@@ -11,6 +11,9 @@
 namespace anydim::ir {
 namespace {
 
+// As the enumerators stand.
+constexpr std::string_view relation_names[] = {"equal", "broadcastable", "expands_to", "less_equal", "not_zero", "multiple_of"};
+
 Proof negated(Proof proof) { return proof == Proof::Yes ? Proof::No : proof == Proof::No ? Proof::Yes : Proof::Unknown; }
 
 Proof any_of(std::initializer_list<Proof> proofs) {
@@ -60,6 +63,21 @@ bool narrow_symbol(const Precondition& precondition, const Dim& symbol, const Di
 }
 
 }  // namespace
+
+Precondition precondition_of(const Binding& check) {
+  const std::string& relation = string_attribute(check, "relation");
+  const auto found = std::ranges::find(relation_names, relation);
+  if (found == std::end(relation_names)) throw Error(ErrorKind::Malformed, fmt::format("check: there is no relation '{}'", relation));
+  return {static_cast<Precondition::Relation>(found - std::begin(relation_names)), check.dims.at(0), check.dims.at(1),
+          string_attribute(check, "what")};
+}
+
+Binding check_of(const Precondition& precondition, const std::string& source) {
+  Binding check{.op = Op::check, .dims = {precondition.left, precondition.right}};
+  check.attributes.emplace("relation", std::string(relation_names[static_cast<std::size_t>(precondition.relation)]));
+  check.attributes.emplace("what", fmt::format("{}: {}", source, precondition.what));
+  return check;
+}
 
 Proof prove(const Precondition& precondition, const SymbolTable& symbols) {
   const auto& [relation, left, right, what] = precondition;

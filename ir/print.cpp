@@ -112,7 +112,7 @@ class FunctionPrinter {
   }
 
   void dim(const Dim& dim) {
-    if (closed_ && mentions_closed(dim)) {
+    if (is_any_extent(dim) || (closed_ && mentions_closed(dim))) {
       out_ += '?';
       return;
     }
@@ -305,7 +305,7 @@ class FunctionPrinter {
   void application(const Binding& binding) {
     if (binding.op == Op::bind) return bind(binding);
     out_ += info(binding.op).text;
-    if (binding.op == Op::call || binding.op == Op::region) {
+    if (binding.op == Op::call || binding.op == Op::closure || binding.op == Op::region) {
       out_ += ' ';
       callee(binding);
     }
@@ -319,7 +319,7 @@ class FunctionPrinter {
       separate();
       value(id);
     }
-    if (binding.op == Op::shape || binding.op == Op::dim) {
+    if (binding.op == Op::shape || binding.op == Op::dim || binding.op == Op::check) {
       for (const Dim& item : binding.dims) {
         separate();
         dim(item);
@@ -357,7 +357,7 @@ class FunctionPrinter {
     };
     if (module_ == nullptr) {
       out_ += "@<" + std::to_string(binding.callee) + ">";
-    } else if (binding.op == Op::call) {
+    } else if (binding.op != Op::region) {
       name(module_->functions);
     } else {
       name(module_->regions);

@@ -141,10 +141,21 @@ void apply(RuleContext& context) {
 
     case Op::check_shape: return check_shape_rule(context);
     case Op::bind: return bind_rule(context);
+    case Op::check: return check_rule(context);
 
     case Op::call:
     case Op::branch:
     case Op::loop:
+    case Op::closure:
+    case Op::apply:
+    case Op::tuple:
+    case Op::tuple_get:
+    case Op::list:
+    case Op::list_length:
+    case Op::list_at:
+    case Op::list_insert:
+    case Op::list_erase:
+    case Op::list_concat:
     case Op::region: internal_error("control flow is inferred by ir/infer");
   }
   internal_error("every op has a shape rule");

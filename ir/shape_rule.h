@@ -53,6 +53,11 @@ struct RuleResult {
 // or attributes break the op's contract, Error{Unsupported} where a rank or a needed constant isn't known; both name the node.
 RuleResult apply_shape_rule(const Function& function, const Binding& binding, std::span<const OperandFacts> operands, SymbolTable& symbols);
 
+// What a check binding states, and the binding that states it. Relations in text: "equal", "broadcastable", "expands_to", "less_equal",
+// "not_zero", "multiple_of". Throws Error{Malformed} for another one.
+Precondition precondition_of(const Binding& check);
+Binding check_of(const Precondition& precondition, const std::string& source);
+
 // Decides a precondition from the symbols' ranges.
 Proof prove(const Precondition& precondition, const SymbolTable& symbols);
 

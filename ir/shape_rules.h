@@ -132,6 +132,7 @@ void layer_norm_rule(RuleContext& context);
 void attention_rule(RuleContext& context);
 void check_shape_rule(RuleContext& context);
 void bind_rule(RuleContext& context);
+void check_rule(RuleContext& context);
 
 // The extent of x[start:end:step] along an extent, with NumPy's meaning of negatives and clamping.
 Dim slice_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& step, const SymbolTable& symbols);

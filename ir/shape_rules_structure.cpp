@@ -22,6 +22,8 @@ void check_shape_rule(RuleContext& context) {
   context.add_result(operand.dtype, demanded, context.contents(0));
 }
 
+void check_rule(RuleContext& context) { context.result.preconditions.push_back(precondition_of(context.binding)); }
+
 void bind_rule(RuleContext& context) {
   context.expect(is_integer(context.dtype(0)) && context.tensor(0).rank() == 0, 0, "an integer tensor of rank 0");
   const std::vector<Dim>& dims = context.binding.dims;

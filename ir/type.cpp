@@ -76,4 +76,8 @@ std::int64_t byte_count(DType dtype, const std::vector<std::int64_t>& dims) {
   return bytes;
 }
 
+Dim any_extent() { return Dim::symbol("?"); }
+
+bool is_any_extent(const Dim& dim) { return dim.kind() == Dim::Kind::Symbol && dim.leaf().symbol == "?"; }
+
 }  // namespace anydim::ir

@@ -42,6 +42,10 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
+// `?` inside the type of a tuple, list or function: an extent that opens a symbol where it is taken out or called.
+Dim any_extent();
+bool is_any_extent(const Dim& dim);
+
 // Elements (product of dims, 1 for rank 0) and bytes of a concrete shape; a negative dim or int64 overflow throws Error{Inputs}.
 std::int64_t element_count(const std::vector<std::int64_t>& dims);
 std::int64_t byte_count(DType dtype, const std::vector<std::int64_t>& dims);

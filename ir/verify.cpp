@@ -166,7 +166,7 @@ void FunctionVerifier::dims(const Binding& binding) {
   if (of_region) {
     expect(module_.regions[binding.callee].body.symbols.names().size());
   } else if (!any_number && binding.op != Op::region) {
-    expect(binding.op == Op::dim ? 1 : binding.op == Op::bind ? 2 : 0);
+    expect(binding.op == Op::dim ? 1 : binding.op == Op::bind || binding.op == Op::check ? 2 : 0);
   }
   if (binding.op == Op::bind && (binding.dims[0].kind() != Dim::Kind::Symbol || !binding.dims[0].leaf().is_symbol())) {
     fail(fmt::format("opens a symbol, not {}", print(function_, binding.dims[0])));
@@ -208,6 +208,7 @@ void FunctionVerifier::types() {
 void FunctionVerifier::type_symbols(const Type& type, ValueId id) {
   for (const Dim& dim : type.tensor.dims) {
     for (const DimLeaf& leaf : dim.leaves()) {
+      if (is_any_extent(dim)) continue;
       if (leaf.is_symbol()) {
         declared(leaf.symbol, fmt::format("the type of {}", name(id)));
       } else if (leaf.value >= function_.values.size() || states_[leaf.value] == State::Undefined) {

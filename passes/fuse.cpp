@@ -58,8 +58,19 @@ bool is_pointwise(const Binding& binding) {
 }
 
 bool stays_outside(const Binding& binding) {
-  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check_shape ||
+  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check || binding.op == Op::check_shape ||
          (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
+}
+
+// An operand of control flow that the host reads as one integer.
+bool is_host_integer(Op op, std::size_t operand) {
+  switch (op) {
+    case Op::loop: return operand == 0;
+    case Op::list_at:
+    case Op::list_erase: return operand == 1;
+    case Op::list_insert: return operand == 2;
+    default: return false;
+  }
 }
 
 // ---- Step 1: shapes as literals ----
@@ -93,6 +104,14 @@ void make_literals(Function& function, Block& block, const FunctionInference& fa
         binding.operands[i] = literal.results[0];
         result.push_back(std::move(literal));
       }
+    }
+    for (std::size_t i = 0; i < binding.operands.size(); ++i) {
+      ValueId operand = binding.operands[i];
+      if (!is_host_integer(binding.op, i) || operand == no_value || !facts.contents[operand]) continue;
+      Binding literal{.op = Op::dim, .dims = *facts.contents[operand], .source = binding.source};
+      literal.results = {function.add_value("position", TensorType{DType::I64, {}})};
+      binding.operands[i] = literal.results[0];
+      result.push_back(std::move(literal));
     }
     result.push_back(std::move(binding));
   }
@@ -238,12 +257,26 @@ class BlockFuser {
         continue;
       }
       const Binding& binding = block_.bindings[i];
+      if (binding.op == Op::constant && needed_[binding.results[0]]) {
+        reversed.push_back(binding);  // read as it lies, like larger ones
+        continue;
+      }
+      if (binding.op == Op::dim && counts_.contains(binding.results[0]) && !needed_[binding.results[0]]) {
+        reversed.push_back(binding);
+        continue;
+      }
       bool wanted =
           binding.results.empty() || std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return needed_[id]; });
       if (!wanted) continue;
       if (stays_outside(binding)) {
-        for (ValueId operand : binding.operands)
-          if (operand != no_value) needed_[operand] = true;
+        for (std::size_t o = 0; o < binding.operands.size(); ++o) {
+          ValueId operand = binding.operands[o];
+          if (operand == no_value) continue;
+          const std::ptrdiff_t source = graph.producer(operand);
+          const bool literal = source >= 0 && block_.bindings[static_cast<std::size_t>(source)].op == Op::dim;
+          if (literal && is_host_integer(binding.op, o)) counts_.insert(operand);
+          else needed_[operand] = true;
+        }
         reversed.push_back(binding);
       } else {
         add_region(graph, {i}, reversed);
@@ -381,6 +414,7 @@ class BlockFuser {
   std::vector<std::ptrdiff_t> owner_;
   std::ptrdiff_t groups_ = 0;
   std::vector<bool> needed_;
+  std::set<ValueId> counts_;  // literals that control flow reads on the host
   // Answers by what the stretch is: models repeat their layers.
   mutable std::map<StretchKey, bool> forms_;
   std::map<StretchKey, Binding> regions_;
@@ -406,7 +440,7 @@ void fuse(Module& module, PassContext&) {
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     Function& function = module.functions[i];
     make_literals(function, function.body, facts.functions[i]);
-    own_results(function);
+    if (i == 0) own_results(function);
     std::vector<bool> constants(function.values.size(), false);
     find_constants(function.body, constants);
     fuse_block(module, function, function.body, constants);

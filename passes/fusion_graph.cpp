@@ -45,6 +45,53 @@ FusionGraph::FusionGraph(const Function& function, const Block& block)
         if (!leaf.is_symbol()) escaping_[leaf.value] = true;
   }
   for (ValueId result : block.results) escaping_[result] = true;
+  find_openers(function);
+}
+
+namespace {
+
+void collect_leaves(const Function& function, const Binding& binding, std::set<DimLeaf>& leaves) {
+  for (const Dim& dim : binding.dims) dim.collect_leaves(leaves);
+  for (ValueId result : binding.results)
+    for (const Dim& dim : function.values[result].type.tensor.dims) dim.collect_leaves(leaves);
+  for (const Block& nested : binding.blocks)
+    for (const Binding& inner : nested.bindings) collect_leaves(function, inner, leaves);
+}
+
+void collect_reads(const Binding& binding, std::set<ValueId>& reads) {
+  for (const Block& nested : binding.blocks) {
+    for (const Binding& inner : nested.bindings) {
+      reads.insert(inner.operands.begin(), inner.operands.end());
+      collect_reads(inner, reads);
+    }
+    reads.insert(nested.results.begin(), nested.results.end());
+  }
+}
+
+}  // namespace
+
+// Sizes that control flow, bind and check_shape make known come before whoever mentions them, and values before the blocks that read them.
+void FusionGraph::find_openers(const Function& function) {
+  std::map<DimLeaf, std::size_t> opened;
+  for (std::size_t i = 0; i < block_.bindings.size(); ++i) {
+    const Binding& binding = block_.bindings[i];
+    std::set<DimLeaf> leaves;
+    collect_leaves(function, binding, leaves);
+    for (const DimLeaf& leaf : leaves) {
+      if (!leaf.is_symbol()) {
+        if (producer_[leaf.value] >= 0 && static_cast<std::size_t>(producer_[leaf.value]) < i)
+          openers_.emplace_back(static_cast<std::size_t>(producer_[leaf.value]), i);
+      } else if (auto found = opened.find(leaf); found != opened.end()) {
+        openers_.emplace_back(found->second, i);
+      } else if (info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check_shape) {
+        opened.emplace(leaf, i);
+      }
+    }
+    std::set<ValueId> reads;
+    collect_reads(binding, reads);
+    for (ValueId value : reads)
+      if (value != no_value && producer_[value] >= 0) openers_.emplace_back(static_cast<std::size_t>(producer_[value]), i);
+  }
 }
 
 const std::vector<std::size_t>& FusionGraph::users(ValueId value) const { return users_[value]; }
@@ -85,10 +132,13 @@ std::vector<std::size_t> contiguous_order(const FusionGraph& graph, const Block&
 
   std::vector<std::set<std::size_t>> successors(count);
   std::vector<std::size_t> waiting(count, 0);
+  auto before = [&](std::size_t first, std::size_t second) {
+    if (last[first] != last[second] && successors[last[first]].insert(last[second]).second) ++waiting[last[second]];
+  };
   for (std::size_t i = 0; i < count; ++i)
     for (ValueId result : block.bindings[i].results)
-      for (std::size_t user : graph.users(result))
-        if (last[user] != last[i] && successors[last[i]].insert(last[user]).second) ++waiting[last[user]];
+      for (std::size_t user : graph.users(result)) before(i, user);
+  for (const auto& [opener, user] : graph.openers()) before(opener, user);
 
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
   for (std::size_t i = 0; i < count; ++i)

@@ -36,10 +36,9 @@ struct PipelineOptions {
 // Facts that passes hand on beside the module.
 struct PassContext {
   const PipelineOptions& options;
-  const ir::Backend* backend = nullptr;         // null: no kernels are chosen
-  std::vector<ir::Requirement> requirements{};  // of the entry function, set by insert_checks, checked at run time by lowered code
-  std::vector<std::string> unresolved{};        // ops that stayed dynamic and why, set by dynamic_to_static
-  std::vector<ir::DispatchTable> tables{};      // by region, set by choose_buckets
+  const ir::Backend* backend = nullptr;     // null: no kernels are chosen
+  std::vector<std::string> unresolved{};    // ops that stayed dynamic and why, set by dynamic_to_static
+  std::vector<ir::DispatchTable> tables{};  // by region, set by choose_buckets
 };
 
 using PassFunction = void (*)(ir::Module&, PassContext&);

@@ -12,6 +12,9 @@ namespace anydim::runtime {
 
 namespace {
 
+// Frames lie in memory of this program, not on the thread's stack; without an end a recursion would take all of it.
+constexpr std::size_t deepest_call = 200'000;
+
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
 
 }  // namespace
@@ -28,12 +31,13 @@ void Context::record_launches(bool wanted) {
 std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs) {
   refresh_tables();
   records_.clear();
+  callers_.clear();
+  frame_ = {.code = &program_};
+  slots_.resize(index_of(program_.slots));
   executable_->input_binding().bind(inputs, slots_);
   session_->begin(inputs);
-  for (const ir::Program::Instruction& instruction : program_.instructions) {
-    std::visit([this](const auto& one) { execute(one); }, instruction);
-  }
-  std::vector<ir::Tensor> outputs = session_->finish(slots_);
+  run_code();
+  std::vector<ir::Tensor> outputs = session_->finish(slots_at_work());
   const std::vector<LaunchTiming>& timings = session_->timings();
   for (std::size_t i = 0; i < records_.size(); ++i) {
     records_[i].tasks = timings[i].tasks;
@@ -49,20 +53,33 @@ void Context::refresh_tables() {
   tables_version_ = version;
 }
 
+void Context::run_code() {
+  for (;;) {
+    const std::vector<ir::Code::Instruction>& instructions = frame_.code->instructions;
+    if (frame_.position < instructions.size()) {
+      std::visit([this](const auto& one) { execute(one); }, instructions[frame_.position++]);
+    } else if (callers_.empty()) {
+      return;
+    } else {
+      leave();
+    }
+  }
+}
+
 // ---- Stages ----
 
 void Context::execute(const ir::Program::RunStage& run) {
   const auto stage = index_of(run.stage);
-  fill_slots(stage);
+  if (!program_.stages[stage].shapes.expressions.empty()) fill_slots(stage);
   test_checks(program_.stages[stage]);
-  session_->place(stage, slots_);
+  session_->place(stage, slots_at_work());
 }
 
 void Context::fill_slots(std::size_t index) {
   const ir::Program::Stage& stage = program_.stages[index];
   leaves_.resize(stage.leaves.size());
-  for (std::size_t i = 0; i < leaves_.size(); ++i) leaves_[i] = slots_[index_of(stage.leaves[i])];
-  const std::span<std::int64_t> values(slots_.data() + stage.first, stage.shapes.expressions.size());
+  for (std::size_t i = 0; i < leaves_.size(); ++i) leaves_[i] = slot(stage.leaves[i]);
+  const std::span<std::int64_t> values(&slot(stage.first), stage.shapes.expressions.size());
   std::int32_t failed = -1;
   if (const LoadedShapes* native = tables_->shapes[index].get()) {
     call_generated(native->entry, leaves_.data(), values.data(), &failed);
@@ -81,7 +98,7 @@ void Context::fill_slots(std::size_t index) {
 
 void Context::test_checks(const ir::Program::Stage& stage) const {
   for (const ir::Program::Check& check : stage.checks) {
-    const std::int64_t left = slots_[index_of(check.left)], right = slots_[index_of(check.right)];
+    const std::int64_t left = slot(check.left), right = slot(check.right);
     const char* wanted = "";
     switch (check.comparison) {
       case ir::Comparison::Equal:
@@ -123,15 +140,101 @@ Context::Pick Context::pick(std::int32_t kernel) const {
 
 void Context::execute(const ir::Program::Launch& launch) {
   extents_.resize(launch.extents.size());
-  for (std::size_t i = 0; i < extents_.size(); ++i) extents_[i] = slots_[index_of(launch.extents[i])];
+  for (std::size_t i = 0; i < extents_.size(); ++i) extents_[i] = slot(launch.extents[i]);
   keys_.resize(launch.keys.size());
-  for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = slots_[index_of(launch.keys[i])];
+  for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = slot(launch.keys[i]);
   const Pick picked = pick(launch.kernel);
   session_->launch({&launch, picked.kernel, picked.used, extents_});
   if (recording_)
     records_.push_back({launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source});
 }
 
-void Context::execute(const ir::Program::Fetch& fetch) { slots_[index_of(fetch.slot)] = session_->fetch(fetch); }
+void Context::execute(const ir::Program::Fetch& fetch) { slot(fetch.slot) = session_->fetch(fetch); }
+
+// ---- Jumps ----
+
+void Context::execute(const ir::Code::Jump& jump) { frame_.position = index_of(jump.target); }
+
+void Context::execute(const ir::Code::JumpIfZero& jump) {
+  if (slot(jump.slot) == 0) frame_.position = index_of(jump.target);
+}
+
+void Context::execute(const ir::Code::Iterate& head) {
+  const bool goes_on = (head.trips < 0 || slot(head.counter) < slot(head.trips)) && (head.condition < 0 || slot(head.condition) != 0);
+  if (!goes_on) frame_.position = index_of(head.target);
+}
+
+void Context::execute(const ir::Code::Next& next) {
+  ++slot(next.counter);
+  frame_.position = index_of(next.target);
+}
+
+void Context::execute(const ir::Code::SetSlots& set) {
+  copied_.clear();
+  for (const auto& [to, from] : set.copies) copied_.push_back(slot(from));
+  for (std::size_t i = 0; i < copied_.size(); ++i) slot(set.copies[i].first) = copied_[i];
+}
+
+// ---- Calls ----
+
+// The callee's slots come after all others.
+void Context::enter(const std::string& source, const ir::Code& callee) {
+  if (callers_.size() >= deepest_call)
+    throw Error(ErrorKind::Resource, fmt::format("{}: calls nest more than {} deep", source, deepest_call));
+  callers_.push_back(frame_);
+  frame_ = {.code = &callee, .position = 0, .slots = frame_.slots + index_of(frame_.code->slots)};
+  slots_.resize(frame_.slots + index_of(callee.slots));
+}
+
+void Context::execute(const ir::Code::Call& call) {
+  const ir::Code& callee = program_.functions[index_of(call.function)];
+  session_->enter(callee, -1, call.arguments);
+  enter(call.source, callee);
+  const std::size_t caller = callers_.back().slots;
+  for (const auto& [theirs, ours] : call.leaves) slot(theirs) = slots_[caller + index_of(ours)];
+}
+
+void Context::execute(const ir::Code::CallValue& call) {
+  DeviceSession::FunctionValue called = session_->function_value(call.value);
+  const ir::Code& callee = program_.functions[index_of(called.function)];
+  std::vector<std::int32_t> arguments;
+  for (const ir::Code::Argument& argument : call.arguments) {
+    arguments.push_back(argument.buffer);
+    std::vector<std::int64_t>& dims = called.dims.emplace_back();
+    for (const ir::Code::Slot dim : argument.dims) dims.push_back(slot(dim));
+  }
+  const ir::SymbolValues symbols = symbols_of(callee, called.function, called.dims);
+  session_->enter(callee, call.value, arguments);
+  enter(call.source, callee);
+  for (std::size_t s = 0; s < callee.leaf_symbols.size(); ++s) {
+    const auto found = symbols.find(callee.leaf_symbols[s]);
+    if (found != symbols.end()) slot(static_cast<ir::Code::Slot>(s)) = found->second;
+  }
+}
+
+// What the function's parameters say of the arguments' extents.
+ir::SymbolValues Context::symbols_of(const ir::Code& callee, std::int32_t function,
+                                     const std::vector<std::vector<std::int64_t>>& dims) const {
+  std::vector<ir::InputShape> shapes;
+  for (std::size_t i = 0; i < callee.inputs.size(); ++i)
+    if (callee.inputs[i].type.kind == ir::Type::Kind::Unknown) shapes.push_back({callee.inputs[i].dtype, dims[i]});
+  return ir::bind_symbols(executable_->signature(index_of(function)), shapes);
+}
+
+void Context::leave() {
+  const Frame& caller = callers_.back();
+  const ir::Code::Instruction& call = caller.code->instructions[caller.position - 1];
+  const auto* direct = std::get_if<ir::Code::Call>(&call);
+  const auto& opened = direct != nullptr ? direct->opened : std::get<ir::Code::CallValue>(call).opened;
+  const auto& results = direct != nullptr ? direct->results : std::get<ir::Code::CallValue>(call).results;
+  for (const ir::Code::Opened& extent : opened) {
+    const ir::Code::Output& output = frame_.code->outputs[index_of(extent.result)];
+    slots_[caller.slots + index_of(extent.slot)] = slot(output.dims[index_of(extent.axis)]);
+  }
+  session_->leave(slots_at_work(), results);
+  frame_ = caller;
+  callers_.pop_back();
+  slots_.resize(frame_.slots + index_of(frame_.code->slots));
+}
 
 }  // namespace anydim::runtime

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ir/backend.h"
+#include "ir/bind.h"
 #include "ir/tensor.h"
 #include "runtime/device.h"
 #include "runtime/executable.h"
@@ -52,10 +54,35 @@ class Context {
     std::int32_t met = 0, used = 0;
     const std::shared_ptr<const LoadedKernel>* kernel = nullptr;
   };
+  // One function at work.
+  struct Frame {
+    const ir::Code* code = nullptr;
+    std::size_t position = 0;  // of the instruction that follows
+    std::size_t slots = 0;     // first in slots_
+  };
+
   void refresh_tables();
-  void execute(const ir::Program::RunStage& run);
-  void execute(const ir::Program::Launch& launch);
-  void execute(const ir::Program::Fetch& fetch);
+  void run_code();
+  void execute(const ir::Code::RunStage& run);
+  void execute(const ir::Code::Launch& launch);
+  void execute(const ir::Code::Fetch& fetch);
+  void execute(const ir::Code::Jump& jump);
+  void execute(const ir::Code::JumpIfZero& jump);
+  void execute(const ir::Code::Iterate& head);
+  void execute(const ir::Code::Next& next);
+  void execute(const ir::Code::SetSlots& set);
+  void execute(const ir::Code::Call& call);
+  void execute(const ir::Code::CallValue& call);
+  template <typename Other>
+  void execute(const Other&) {  // what only the device's side knows
+    session_->step(frame_.code->instructions[frame_.position - 1], slots_at_work());
+  }
+  void enter(const std::string& source, const ir::Code& callee);
+  void leave();
+  ir::SymbolValues symbols_of(const ir::Code& callee, std::int32_t function, const std::vector<std::vector<std::int64_t>>& dims) const;
+  std::int64_t& slot(ir::Code::Slot position) { return slots_[frame_.slots + static_cast<std::size_t>(position)]; }
+  std::int64_t slot(ir::Code::Slot position) const { return slots_[frame_.slots + static_cast<std::size_t>(position)]; }
+  std::span<std::int64_t> slots_at_work() { return {slots_.data() + frame_.slots, static_cast<std::size_t>(frame_.code->slots)}; }
   void fill_slots(std::size_t stage);
   void test_checks(const ir::Program::Stage& stage) const;
   Pick pick(std::int32_t kernel) const;
@@ -65,7 +92,10 @@ class Context {
   std::shared_ptr<const KernelTables> tables_;
   std::uint64_t tables_version_ = 0;
 
-  std::vector<std::int64_t> slots_;
+  std::vector<std::int64_t> slots_;  // of all frames, the entry's first
+  Frame frame_;                      // at work
+  std::vector<Frame> callers_;
+  std::vector<std::int64_t> copied_;                   // of a parallel copy at work
   std::vector<std::int64_t> leaves_, extents_, keys_;  // of the instruction at work
   std::unique_ptr<DeviceSession> session_;
   bool recording_ = false;

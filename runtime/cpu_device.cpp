@@ -11,6 +11,7 @@
 #include "ir/shape_program.h"
 #include "runtime/code_memory.h"
 #include "runtime/constant_memory.h"
+#include "runtime/cpu_frames.h"
 #include "runtime/executable.h"
 #include "runtime/kernel_store.h"
 #include "runtime/memory.h"
@@ -56,43 +57,27 @@ class CpuConstants : public ConstantStore {
 class CpuSession : public DeviceSession {
  public:
   explicit CpuSession(const Executable& executable)
-      : executable_(executable), program_(executable.program()), addresses_(program_.buffers.size()), segments_(program_.stages.size()),
-        output_blocks_(program_.outputs.size()), outputs_(program_.outputs.size()), budget_(executable.memory_limit()) {
-    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
-      const ir::Program::Buffer& buffer = program_.buffers[b];
-      if (buffer.place == Place::Constant) addresses_[b] = executable.constant_addresses()[index_of(buffer.index)];
-    }
-  }
+      : executable_(executable), program_(executable.program()), output_blocks_(program_.outputs.size()), outputs_(program_.outputs.size()),
+        budget_(executable.memory_limit()), frames_(executable, budget_) {}
 
   void begin(const std::vector<ir::Tensor>& inputs) override {
     budget_.reset();
     timings_.clear();
     std::ranges::fill(outputs_, nullptr);
     inputs_ = &inputs;
-    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
-      const ir::Program::Buffer& buffer = program_.buffers[b];
-      if (buffer.place == Place::Input) addresses_[b] = const_cast<std::byte*>(inputs[index_of(buffer.index)].bytes().data());
-    }
+    frames_.begin();
+    for (std::size_t i = 0; i < program_.inputs.size(); ++i)
+      if (program_.inputs[i].buffer >= 0) frames_.lend(program_.inputs[i].buffer, inputs[i].bytes().data());
   }
 
   void place(std::size_t index, std::span<const std::int64_t> slots) override {
-    const ir::Program::Stage& stage = program_.stages[index];
-    const Executable::StageLayout& layout = executable_.stage_layouts()[index];
-    if (stage.arena_bytes >= 0) {
-      const std::int64_t bytes = slots[index_of(stage.arena_bytes)];
-      budget_.spend(&CallMemory::arena, bytes);
-      segments_[index].reserve(static_cast<std::size_t>(bytes));
-    }
-    for (const std::int32_t b : layout.buffers) {
-      const ir::Program::Buffer& buffer = program_.buffers[index_of(b)];
-      addresses_[index_of(b)] = segments_[index_of(buffer.segment)].data() + slots[index_of(buffer.offset)];
-    }
-    for (const std::int32_t o : layout.outputs) {
+    frames_.place(index, slots);
+    for (const std::int32_t o : executable_.stage_layouts()[index].outputs) {
       const std::int32_t b = program_.outputs[index_of(o)].buffer;
       const std::int64_t bytes = slots[index_of(program_.buffers[index_of(b)].bytes)];
       budget_.spend(&CallMemory::outputs, bytes);
       outputs_[index_of(o)] = output_blocks_.take(static_cast<std::size_t>(bytes));
-      addresses_[index_of(b)] = outputs_[index_of(o)].get();
+      frames_.lend(b, outputs_[index_of(o)].get());
     }
   }
 
@@ -104,7 +89,7 @@ class CpuSession : public DeviceSession {
   }
 
   std::int64_t fetch(const ir::Program::Fetch& fetch) override {
-    const auto* elements = static_cast<const std::byte*>(addresses_[index_of(fetch.buffer)]);
+    const auto* elements = frames_.address(fetch.buffer);
     const std::size_t size = ir::size_of(fetch.dtype);
     // A view of the one element; nothing owns it longer than this line needs.
     const ir::Tensor element(fetch.dtype, {}, {elements + static_cast<std::size_t>(fetch.element) * size, size}, nullptr);
@@ -116,12 +101,33 @@ class CpuSession : public DeviceSession {
     outputs.reserve(program_.outputs.size());
     for (const ir::Program::Output& output : program_.outputs) outputs.push_back(output_tensor(output, slots));
     std::ranges::fill(outputs_, nullptr);  // the caller's from here on
+    frames_.end();
     return outputs;
+  }
+
+  void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots) override {
+    frames_.set_slots(slots);
+    std::visit(
+        [this](const auto& one) {
+          if constexpr (requires { frames_.step(one); }) frames_.step(one);
+          else internal_error("the virtual machine carries out every instruction that only moves numbers");
+        },
+        instruction);
+  }
+  void enter(const ir::Code& callee, std::int32_t value, std::span<const std::int32_t> arguments) override {
+    frames_.enter(callee, value, arguments);
+  }
+  void leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results) override { frames_.leave(slots, results); }
+  FunctionValue function_value(std::int32_t buffer) const override {
+    const Object& object = frames_.object(buffer);
+    FunctionValue value{object.function, {}};
+    for (const Object::Element& element : object.elements) value.dims.push_back(element.dims);
+    return value;
   }
 
   void record(bool wanted) override { recording_ = wanted; }
   const std::vector<LaunchTiming>& timings() const override { return timings_; }
-  CallMemory memory() const override { return budget_.used(); }
+  CallMemory memory() const override { return budget_.most(); }
 
  private:
   std::byte* scratch_for(std::int64_t bytes_each, std::size_t& stride) {
@@ -143,7 +149,7 @@ class CpuSession : public DeviceSession {
     const std::int64_t tasks = sizes[0];
     if (tasks <= 0) return 0;
     arguments_.resize(work.launch->buffers.size());
-    for (std::size_t i = 0; i < arguments_.size(); ++i) arguments_[i] = addresses_[index_of(work.launch->buffers[i])];
+    for (std::size_t i = 0; i < arguments_.size(); ++i) arguments_[i] = frames_.address(work.launch->buffers[i]);
     std::size_t stride = 0;
     std::byte* scratch = sizes[1] > 0 ? scratch_for(sizes[1], stride) : nullptr;
     ir::KernelError error;
@@ -155,7 +161,7 @@ class CpuSession : public DeviceSession {
     return tasks;
   }
 
-  ir::Tensor output_tensor(const ir::Program::Output& output, std::span<const std::int64_t> slots) const {
+  ir::Tensor output_tensor(const ir::Program::Output& output, std::span<const std::int64_t> slots) {
     const ir::Program::Buffer& buffer = program_.buffers[index_of(output.buffer)];
     const std::vector<std::int64_t> dims = output_dims(output, slots);
     const auto bytes = static_cast<std::size_t>(ir::byte_count(output.dtype, dims));
@@ -175,24 +181,24 @@ class CpuSession : public DeviceSession {
         const ir::Tensor& input = (*inputs_)[index_of(buffer.index)];
         return shared(input.bytes().data(), input.owner());
       }
-      case Place::Arena: break;
+      case Place::Arena:
+      case Place::Pool: break;
     }
     ir::Tensor copy(output.dtype, dims);
     const std::span<std::byte> target = copy.mutable_bytes();
-    std::copy_n(static_cast<const std::byte*>(addresses_[index_of(output.buffer)]), target.size(), target.begin());
+    std::copy_n(frames_.address(output.buffer), target.size(), target.begin());
     return copy;
   }
 
   const Executable& executable_;
   const ir::Program& program_;
-  std::vector<void*> addresses_;                     // of Program::buffers
   std::vector<void*> arguments_;                     // of the launch at work
   const std::vector<ir::Tensor>* inputs_ = nullptr;  // of the call at work
-  std::vector<GrowingMemory> segments_;              // of the arena, by stage
   GrowingMemory scratch_;
   BlockPool output_blocks_;
   std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here
   MemoryBudget budget_;
+  CpuFrames frames_;
   bool recording_ = false;
   std::vector<LaunchTiming> timings_;
 };

@@ -10,15 +10,30 @@ namespace anydim::runtime {
 
 void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
   if (bytes < 0) throw Error(ErrorKind::Inputs, fmt::format("a buffer's size comes out as {} bytes for these inputs", bytes));
-  used_.*part += bytes;
-  const std::int64_t total = used_.arena + used_.scratch + used_.outputs;
-  if (limit_ && total > *limit_) {
+  const std::int64_t total = used_.arena + used_.pool + used_.scratch + used_.outputs + bytes;
+  if (!limit_ || total <= *limit_) {
+    used_.*part += bytes;
+    most_.*part = std::max(most_.*part, used_.*part);
+  } else {
     throw Error(ErrorKind::Resource,
                 fmt::format("this call needs at least {} bytes for activations, scratch and outputs, over the memory limit of {} "
                             "bytes; give smaller inputs or raise --memory-limit",
                             total, *limit_));
   }
 }
+
+namespace {
+
+[[noreturn]] void refuse_control() {
+  throw Error(ErrorKind::Unsupported, "this device runs straight programs only; if, loop, calls and lists run with --device cpu");
+}
+
+}  // namespace
+
+void DeviceSession::step(const ir::Code::Instruction&, std::span<std::int64_t>) { refuse_control(); }
+void DeviceSession::enter(const ir::Code&, std::int32_t, std::span<const std::int32_t>) { refuse_control(); }
+void DeviceSession::leave(std::span<const std::int64_t>, std::span<const std::int32_t>) { refuse_control(); }
+DeviceSession::FunctionValue DeviceSession::function_value(std::int32_t) const { refuse_control(); }
 
 void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
                   const ir::KernelError& error) {

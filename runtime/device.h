@@ -33,9 +33,10 @@ class ConstantStore {
   virtual void* keep(ir::Tensor& tensor, bool packed) = 0;
 };
 
-// Memory of the last call, in bytes.
+// Memory of the last call, in bytes: the most of each kind that was held at once.
 struct CallMemory {
   std::int64_t arena = 0;
+  std::int64_t pool = 0;  // values that outlive the block or call that computes them; frames of calls
   std::int64_t scratch = 0;
   std::int64_t outputs = 0;
 };
@@ -67,6 +68,20 @@ class DeviceSession {
   virtual std::int64_t fetch(const ir::Program::Fetch& fetch) = 0;
   virtual std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) = 0;
 
+  // ---- Blocks, calls and values that outlive them. By default Error{Unsupported}: then only straight programs run.
+  // Every instruction of ir/program.h that handles buffers and is not named elsewhere here; sets the slots that it opens. `slots` are those of the
+  // function at work.
+  virtual void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots);
+  // A call: the callee's parameters are what function value `value` (a buffer; -1: none) keeps, then the caller's buffers `arguments`.
+  virtual void enter(const ir::Code& callee, std::int32_t value, std::span<const std::int32_t> arguments);
+  // Its end: the callee's outputs become the caller's buffers `results`; `slots` are the callee's.
+  virtual void leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results);
+  struct FunctionValue {
+    std::int32_t function = 0;
+    std::vector<std::vector<std::int64_t>> dims;  // of the arguments that it keeps; empty for what is no tensor
+  };
+  virtual FunctionValue function_value(std::int32_t buffer) const;
+
   virtual void record(bool wanted) = 0;
   virtual const std::vector<LaunchTiming>& timings() const = 0;  // of the last call's launches in order, where recorded
   virtual CallMemory memory() const = 0;
@@ -89,14 +104,16 @@ class Device {
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::optional<std::int64_t> limit) : limit_(limit) {}
-  void reset() { used_ = {}; }
+  void reset() { used_ = most_ = {}; }
   // Throws Error{Inputs} for a negative size and Error{Resource} over the limit.
   void spend(std::int64_t CallMemory::* part, std::int64_t bytes);
-  const CallMemory& used() const { return used_; }
+  void give_back(std::int64_t CallMemory::* part, std::int64_t bytes) { used_.*part -= bytes; }
+  const CallMemory& used() const { return used_; }  // now
+  const CallMemory& most() const { return most_; }  // of each kind, since reset()
 
  private:
   std::optional<std::int64_t> limit_;
-  CallMemory used_;
+  CallMemory used_, most_;
 };
 
 // Throws Error{Inputs} with the check's message, completed with the value and the range.

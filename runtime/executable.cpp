@@ -17,6 +17,7 @@ Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> b
     : program_(std::move(program)), backend_(std::move(backend)), options_(std::move(options)),
       device_(options_.device != nullptr ? options_.device : make_cpu_device()), pool_(std::move(pool)), constants_(device_->constants()) {
   lay_out_stages();
+  add_signatures();
   input_binding_ = std::make_unique<InputBinding>(program_);
   for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
   kernels_ = std::make_unique<KernelStore>(program_, backend_, *device_, options_.cache.get(), *pool_, options_.warn);
@@ -74,31 +75,52 @@ void Executable::pack_constants() {
   constant_bytes_ = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
+void Executable::add_signatures() {
+  for (const ir::Code& code : program_.functions) {
+    ir::Function function;
+    function.name = code.name;
+    function.symbols = code.symbols;
+    for (const ir::Code::Input& input : code.inputs)
+      if (input.type.kind == ir::Type::Kind::Unknown)
+        function.body.parameters.push_back(function.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
+    signatures_.push_back(std::move(function));
+  }
+}
+
 void Executable::lay_out_stages() {
-  // The stage that sets a slot. Leaves from inputs are there before the first stage; one that is fetched comes before the stage that needs
-  // it, so other slots decide.
-  std::vector<std::size_t> setter(static_cast<std::size_t>(program_.slots), 0);
-  for (std::size_t s = 0; s < program_.stages.size(); ++s) {
+  stage_layouts_.resize(std::max<std::size_t>(program_.stages.size(), 1));
+  lay_out_stages(program_);
+  for (const ir::Code& code : program_.functions) lay_out_stages(code);
+}
+
+void Executable::lay_out_stages(const ir::Code& code) {
+  // The stage that sets a slot. Leaves are there before the first stage that needs them, so other slots decide.
+  std::vector<std::size_t> setter(static_cast<std::size_t>(code.slots), 0);
+  std::size_t first = program_.stages.size();
+  for (const ir::Code::Instruction& instruction : code.instructions) {
+    const auto* run = std::get_if<ir::Code::RunStage>(&instruction);
+    if (run == nullptr) continue;
+    const auto s = static_cast<std::size_t>(run->stage);
+    first = std::min(first, s);
     const ir::Program::Stage& stage = program_.stages[s];
     for (std::size_t i = 0; i < stage.shapes.expressions.size(); ++i) setter[static_cast<std::size_t>(stage.first) + i] = s;
   }
-  stage_layouts_.resize(std::max<std::size_t>(program_.stages.size(), 1));
-  for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
-    const ir::Program::Buffer& buffer = program_.buffers[b];
-    if (buffer.place != ir::Program::Buffer::Place::Arena) continue;
+  for (std::size_t b = 0; b < code.buffers.size(); ++b) {
+    const ir::Code::Buffer& buffer = code.buffers[b];
+    if (buffer.place != ir::Code::Buffer::Place::Arena) continue;
     std::size_t stage = static_cast<std::size_t>(buffer.segment);
-    internal_check(stage < program_.stages.size() && buffer.offset >= 0 && buffer.offset < program_.slots,
+    internal_check(stage < program_.stages.size() && buffer.offset >= 0 && buffer.offset < code.slots,
                    "an arena buffer names a stage and the slot of its offset");
     stage = std::max(stage, setter[static_cast<std::size_t>(buffer.offset)]);
     stage_layouts_[stage].buffers.push_back(static_cast<std::int32_t>(b));
   }
-  for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
-    const ir::Program::Output& output = program_.outputs[o];
-    const ir::Program::Buffer& buffer = program_.buffers[static_cast<std::size_t>(output.buffer)];
-    if (buffer.place != ir::Program::Buffer::Place::Output || buffer.index != static_cast<std::int32_t>(o)) continue;
-    internal_check(buffer.bytes >= 0 && buffer.bytes < program_.slots, "an output buffer names the slot of its size");
-    std::size_t stage = setter[static_cast<std::size_t>(buffer.bytes)];
-    for (const ir::Program::Slot slot : output.dims) stage = std::max(stage, setter[static_cast<std::size_t>(slot)]);
+  for (std::size_t o = 0; o < code.outputs.size(); ++o) {
+    const ir::Code::Output& output = code.outputs[o];
+    const ir::Code::Buffer& buffer = code.buffers[static_cast<std::size_t>(output.buffer)];
+    if (buffer.place != ir::Code::Buffer::Place::Output || buffer.index != static_cast<std::int32_t>(o)) continue;
+    internal_check(buffer.bytes >= 0 && buffer.bytes < code.slots, "an output buffer names the slot of its size");
+    std::size_t stage = std::max(first, setter[static_cast<std::size_t>(buffer.bytes)]);
+    for (const ir::Code::Slot slot : output.dims) stage = std::max(stage, setter[static_cast<std::size_t>(slot)]);
     stage_layouts_[stage].outputs.push_back(static_cast<std::int32_t>(o));
   }
 }

@@ -44,19 +44,23 @@ class Executable {
   std::int64_t constant_bytes() const { return constant_bytes_; }  // as kernels read them
   const std::vector<void*>& constant_addresses() const { return constant_addresses_; }
 
-  // What a stage, once it has run, gives an address: buffers of its arena segment, and outputs (positions).
+  // What a stage, once it has run, gives an address: buffers of its arena segment (of its function's code), and outputs (positions).
   struct StageLayout {
     std::vector<std::int32_t> buffers;
     std::vector<std::int32_t> outputs;
   };
   const std::vector<StageLayout>& stage_layouts() const { return stage_layouts_; }
   const InputBinding& input_binding() const { return *input_binding_; }
+  // Tensor parameters of Program::functions[index], for ir::bind_symbols.
+  const ir::Function& signature(std::size_t index) const { return signatures_[index]; }
   // Interpreters of the stages' shape programs.
   const ir::ShapeInterpreter& interpreter(std::size_t stage) const { return interpreters_[stage]; }
 
  private:
   void pack_constants();
   void lay_out_stages();
+  void lay_out_stages(const ir::Code& code);
+  void add_signatures();
 
   ir::Program program_;  // not changed once the constructor has packed its constants
   std::shared_ptr<const ir::Backend> backend_;
@@ -66,6 +70,7 @@ class Executable {
   ir::HostFunctions host_functions_ = ir::host_functions();
   std::vector<StageLayout> stage_layouts_;
   std::vector<ir::ShapeInterpreter> interpreters_;
+  std::vector<ir::Function> signatures_;
   std::unique_ptr<const InputBinding> input_binding_;
   std::unique_ptr<ConstantStore> constants_;
   std::vector<void*> constant_addresses_;

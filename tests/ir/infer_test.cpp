@@ -123,7 +123,7 @@ std::string message_of(const std::string& text, ErrorKind kind) {
 }
 
 TEST(Infer, ParametersNeedTypes) {
-  EXPECT_EQ(message_of("fn @main(%x) { return relu(%x) }", ErrorKind::Malformed), "function @main: parameter %x has no tensor type.");
+  EXPECT_EQ(message_of("fn @main(%x) { return relu(%x) }", ErrorKind::Malformed), "function @main: parameter %x has no type.");
 }
 
 TEST(Infer, ContradictionsNameNodeAndTypes) {

@@ -255,11 +255,12 @@ class FunctionMaker {
   void payload(Binding& made, int depth) {
     if (made.op == Op::shape || made.op == Op::check_shape) made.dims = dims(choices_.below(4));
     if (made.op == Op::dim) made.dims = dims(1);
+    if (made.op == Op::check) made.dims = dims(2);
     if (made.op == Op::bind) {
       const auto& symbols = function_.symbols.names();
       made.dims = {Dim::symbol(symbols[choices_.below(symbols.size())]), settled_dim()};
     }
-    if (made.op == Op::call) made.callee = static_cast<std::uint32_t>(choices_.below(functions_));
+    if (made.op == Op::call || made.op == Op::closure) made.callee = static_cast<std::uint32_t>(choices_.below(functions_));
     if (made.op == Op::region) {
       made.callee = static_cast<std::uint32_t>(choices_.below(regions_.size()));
       made.dims = dims(regions_[made.callee].body.symbols.names().size());

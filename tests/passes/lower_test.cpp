@@ -169,12 +169,11 @@ fn @main(%x: Tensor[(n, 16), f32]) {
   expect_same(text, program, {sample(DType::F32, {0, 16}, 1)});
 }
 
-TEST(Lower, ControlFlowIsRefusedNamingTheNode) {
-  try {
-    lowered(R"(
+TEST(Lower, BlocksBecomeStretchesWithStagesOfTheirOwn) {
+  Program program = lowered(R"(
 fn @main(%x: Tensor[(n), f32], %c: Tensor[(), bool]) {
   %y = if(%c) then {
-    %a = relu(%x)
+    %a = concat(%x, %x) {axis = 0}
     yield %a
   } else {
     yield %x
@@ -182,11 +181,52 @@ fn @main(%x: Tensor[(n), f32], %c: Tensor[(), bool]) {
   %z = neg(%y)
   return %z
 })");
-    FAIL() << "an if was lowered";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-    EXPECT_STREQ(error.what(), "if (%y) is not compiled yet; --executor reference runs it");
+  EXPECT_EQ(count<Program::JumpIfZero>(program), 1u);
+  EXPECT_EQ(count<Program::Jump>(program), 1u);
+  EXPECT_EQ(count<Program::Fetch>(program), 1u) << "the condition";
+  // The function's, one a block, and one that knows the extent of what came out.
+  EXPECT_EQ(program.stages.size(), 4u);
+  EXPECT_EQ(program.unbounded, "");
+}
+
+TEST(Lower, ALoopWhoseExtentsStayNeedsNoStageAfterIt) {
+  Program program = lowered(R"(
+fn @main(%x: Tensor[(n), f32], %m: Tensor[(), i64]) {
+  %y = loop(%m, none, %x) body(%i, %on, %a) {
+    %b = add(%a, %a)
+    yield %on, %b
   }
+  %z = neg(%y)
+  return %z
+})");
+  EXPECT_EQ(count<Program::Iterate>(program), 1u);
+  EXPECT_EQ(count<Program::Append>(program), 0u);
+  EXPECT_EQ(program.stages.size(), 2u) << "the function's and the body's";
+  EXPECT_EQ(program.unbounded, "");
+}
+
+TEST(Lower, ARecursionHasOneCodeAndNoBound) {
+  Program program = lowered(R"(
+fn @main(%x: Tensor[(n), f32], %m: Tensor[(), i64]) {
+  %y = call @f(%x, %m)
+  return %y
+}
+fn @f(%x: Tensor[(n), f32], %m: Tensor[(), i64]) -> Tensor[(n), f32] {
+  %zero = constant(i64 () [0])
+  %more = greater(%m, %zero)
+  %y = if(%more) then {
+    %one = constant(i64 () [1])
+    %less = sub(%m, %one)
+    %a = call @f(%x, %less)
+    yield %a
+  } else {
+    yield %x
+  }
+  return %y
+})");
+  ASSERT_EQ(program.functions.size(), 1u);
+  EXPECT_EQ(program.functions[0].name, "f");
+  EXPECT_EQ(program.unbounded, "call (%y)");
 }
 
 }  // namespace

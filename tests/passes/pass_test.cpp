@@ -32,9 +32,6 @@ std::map<std::string, std::string> results(const OpCase& one, const ir::Module& 
 // What the passes made: the module, then as comments what they hand on beside it.
 std::string text_of(const ir::Module& module, const PassContext& context) {
   std::string text = ir::print(module);
-  for (const ir::Requirement& requirement : context.requirements) {
-    text += "// requires in " + requirement.source + ": " + ir::to_string(requirement.precondition, module.functions[0]) + "\n";
-  }
   for (const std::string& reason : context.unresolved) text += "// unresolved: " + reason + "\n";
   return text;
 }

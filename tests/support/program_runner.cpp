@@ -87,6 +87,11 @@ class Runner {
       segments_[static_cast<std::size_t>(instruction.stage)].assign(static_cast<std::size_t>(at(stage.arena_bytes)), std::byte{0x7f});
   }
 
+  template <typename Other>
+  void run(const Other&) {
+    wrong("it has control flow, which this runner does not know");
+  }
+
   bool holds(const Program::Check& check) const {
     std::int64_t left = at(check.left), right = at(check.right);
     if (check.or_one && (left == 1 || right == 1)) return true;

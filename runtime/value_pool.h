@@ -1,0 +1,84 @@
+// Values that outlive the block that computes them: blocks of memory and objects (lists, tuples, function values), counted references to both.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/memory.h"
+
+namespace anydim::runtime {
+
+class ValuePool;
+
+// What a reference counts. One context's values are used by one thread at a time.
+struct Shared {
+  std::int64_t references = 1;
+  std::uint32_t size_class = 0;  // of a block
+  bool object = false;
+};
+
+// One entry of a frame's table of buffers: where a tensor's bytes lie, or an object. `owner` is null where something else keeps the memory
+// (an arena segment, the caller's frame); values that last the whole call (inputs, constants, outputs) have `whole_call()`.
+struct Value {
+  std::byte* data = nullptr;
+  Shared* owner = nullptr;
+};
+
+// A list, a tuple, or a function value (its first arguments).
+struct Object : Shared {
+  struct Element {
+    Value value;                     // owned
+    std::vector<std::int64_t> dims;  // of a tensor
+  };
+  std::vector<Element> elements;
+  std::int32_t function = -1;  // index into Program::functions
+};
+
+class ValuePool {
+ public:
+  ValuePool() = default;
+  ~ValuePool();
+  ValuePool(const ValuePool&) = delete;
+  ValuePool& operator=(const ValuePool&) = delete;
+
+  // A block that the caller owns, aligned to 64 bytes. Throws Error{Resource}.
+  Value take(std::size_t bytes);
+  Value make(Object object);  // owned by the caller
+
+  Value share(const Value& value) {
+    if (value.owner != nullptr && value.owner != &whole_call_) ++value.owner->references;
+    return value;
+  }
+  void drop(Value& value) {
+    if (value.owner != nullptr && value.owner != &whole_call_ && --value.owner->references == 0) destroy(value);
+    value = {};
+  }
+  Shared* whole_call() { return &whole_call_; }
+
+  // Bytes that a block of `bytes` takes here, and of all blocks that are out.
+  static std::size_t rounded(std::size_t bytes);
+  static std::size_t size_of(const Shared& block);
+  std::size_t used() const { return used_; }
+  void end_call();  // large blocks that two calls in a row did not need go back to the system
+
+ private:
+  static constexpr std::size_t header_bytes = 64;
+  static constexpr std::size_t classes = 256;
+  struct Free {
+    std::byte* start = nullptr;  // of the header
+    std::uint64_t call = 0;      // that gave it back
+    MemoryBlock memory{};        // of large blocks
+  };
+  void destroy(Value& value);
+
+  Shared whole_call_;
+  std::array<std::vector<Free>, classes> free_;
+  std::vector<MemoryBlock> chunks_;  // of small blocks
+  std::size_t chunk_used_ = 0;
+  std::size_t used_ = 0;
+  std::uint64_t call_ = 0;
+};
+
+}  // namespace anydim::runtime
