@@ -158,7 +158,6 @@ struct AttentionMma {
         }
       }
     }
-    wait_copies<0>();
 
 #pragma unroll
     for (int part = 0; part < A::tiles; ++part) {
