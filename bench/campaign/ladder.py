@@ -19,7 +19,7 @@ MAP = """fn @main(%x: Tensor[(n, 96), DTYPE], %y: Tensor[(n, 96), DTYPE]) where 
 """
 REDUCE = """fn @main(%x: Tensor[(n, w), f32]) where n in [0, 65536], w in [1, 8192] {
   %p = softmax(%x) {axis = -1}
-  %m = reduce_mean(%x) {axes = (1), keepdims = true}
+  %m = reduce_mean(%x) {axes = (1), keepdims = 1}
   %c = sub(%x, %m)
   %q = mul(%c, %c)
   %v = reduce_mean(%q) {axes = (1)}
