@@ -255,8 +255,9 @@ std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const
       const std::string operand = fmt::format("Tensor[(b, h, s, {}), {}]", shape.head, type);
       const std::string text = fmt::format(
           "fn @main(%q: {0}, %k: {0}, %v: {0}) -> {0} where b in [0, 65536], h in [0, 256], s in [0, 65536] {{\n"
-          "  %y = attention(%q, %k, %v) {{scale = {1}}}\n  return %y\n}}\n",
-          operand, 1 / std::sqrt(static_cast<double>(shape.head)));
+          "  %qw = cast(%q) {{to = f32}}\n  %kw = cast(%k) {{to = f32}}\n  %vw = cast(%v) {{to = f32}}\n"
+          "  %yw = attention(%qw, %kw, %vw) {{scale = {1}}}\n  %y = cast(%yw) {{to = {2}}}\n  return %y\n}}\n",
+          operand, 1 / std::sqrt(static_cast<double>(shape.head)), type);
       const auto executable = compile_for(target, ir::parse(text), options);
       executable->kernels().complete();
       context = std::make_shared<runtime::Context>(executable);

@@ -30,8 +30,11 @@ def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
             y = linear(f"{each}{i}", x, hidden, hidden)
             lines.append(f"  %{each}{i}_r = dyn.reshape({y}, %split)")
             lines.append(f"  %{each}{i}_t = transpose(%{each}{i}_r) {{perm = (0, 2, 1, 3)}}")
-            parts.append(f"%{each}{i}_t")
-        lines.append(f"  %a{i} = attention({', '.join(parts)}) {{scale = {head ** -0.5}}}")
+            # Attention computes in f32 whatever its operands are stored in.
+            lines.append(f"  %{each}{i}_f = cast(%{each}{i}_t) {{to = f32}}")
+            parts.append(f"%{each}{i}_f")
+        lines.append(f"  %a{i}_f = attention({', '.join(parts)}) {{scale = {head ** -0.5}}}")
+        lines.append(f"  %a{i} = cast(%a{i}_f) {{to = {dtype}}}")
         lines.append(f"  %a{i}_t = transpose(%a{i}) {{perm = (0, 2, 1, 3)}}")
         lines.append(f"  %a{i}_j = dyn.reshape(%a{i}_t, %joined)")
         lines.append(f"  %r{i} = add({linear(f'o{i}', f'%a{i}_j', hidden, hidden)}, {x})")

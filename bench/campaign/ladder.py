@@ -42,7 +42,11 @@ MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [0, 65536] {
 """
 ATTENTION = """fn @main(%q: Tensor[(b, 3, s, D), DTYPE], %k: Tensor[(b, 3, s, D), DTYPE], %v: Tensor[(b, 3, s, D), DTYPE])
   where b in [0, 1024], s in [1, 4096] {
-  %y = attention(%q, %k, %v) {scale = 0.125}
+  %qw = cast(%q) {to = f32}
+  %kw = cast(%k) {to = f32}
+  %vw = cast(%v) {to = f32}
+  %yw = attention(%qw, %kw, %vw) {scale = 0.125}
+  %y = cast(%yw) {to = DTYPE}
   return %y
 }
 """
