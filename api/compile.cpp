@@ -10,6 +10,7 @@
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "passes/pipeline.h"
+#include "passes/require_static.h"
 #include "runtime/kernel_cache.h"
 
 namespace anydim {
@@ -20,12 +21,13 @@ int thread_count(const CompileOptions& options) { return options.threads > 0 ? o
 
 passes::Policy pass_policy(Policy policy) {
   switch (policy) {
-    case Policy::Symbolic: return passes::Policy::Symbolic;
+    case Policy::Symbolic:
+    case Policy::Exact: return passes::Policy::Symbolic;  // a general kernel; runtime specialises it to the shapes met
     case Policy::Bucketed: return passes::Policy::Bucketed;
-    case Policy::Exact:
     case Policy::Library: break;
   }
-  throw Error(ErrorKind::CommandLine, fmt::format("policy {} is not built yet in this release; use symbolic or bucketed", name_of(policy)));
+  throw Error(ErrorKind::CommandLine,
+              fmt::format("policy {} is not built yet in this release; use symbolic, bucketed or exact", name_of(policy)));
 }
 
 passes::PipelineOptions pipeline_options(const CompileOptions& options) {
@@ -42,6 +44,15 @@ passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   pipeline.threads = thread_count(options);
   pipeline.skipped = options.skipped_passes;
   return pipeline;
+}
+
+// Which kernels of the program are specialised to the shapes met; later options win, as in pipeline_options.
+std::vector<bool> exact_kernels(const ir::Program& program, const CompileOptions& options) {
+  std::vector<bool> exact(program.kernels.size(), false);
+  for (const auto& [region, policy] : options.policies)
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      if (region.empty() || program.kernels[i].region.name == region) exact[i] = policy == Policy::Exact;
+  return exact;
 }
 
 void check_region_names(const passes::PipelineOptions& pipeline, const ir::Module& module) {
@@ -65,6 +76,7 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
   passes::PassContext context{.options = pipeline, .backend = target.backend.get()};
   ir::Program program = passes::compile_to_program(module, context);
   check_region_names(pipeline, module);
+  if (options.static_only) passes::require_static(program);
   module = {};  // its constants go as soon as they are packed
 
   runtime::ExecutableOptions executable;
@@ -74,6 +86,7 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
     executable.cache = std::make_shared<const runtime::KernelCache>(folder, options.warn);
   }
   executable.memory_limit = options.memory_limit;
+  executable.exact = exact_kernels(program, options);
   executable.background = options.background;
   executable.warn = options.warn;
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));

@@ -12,6 +12,7 @@
 #include "ir/module.h"
 #include "runtime/context.h"
 #include "runtime/executable.h"
+#include "runtime/graph_executor.h"
 
 namespace anydim {
 

@@ -20,6 +20,7 @@ double median(std::vector<double> values) {
 }
 
 std::string kernel_origin(const runtime::LaunchRecord& record) {
+  if (record.special) return "for these sizes alone";
   if (record.used != record.met) return "general: the bucket's kernel is not compiled yet";
   return record.origin == runtime::KernelOrigin::Cache ? "from the cache" : "compiled now: the cache lacked it";
 }
@@ -81,9 +82,9 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
   call.stages = static_cast<std::int64_t>(program.stages.size());
   call.memory = context.memory();
   call.constant_bytes = executable.constant_bytes();
-  call.arena_ceiling = program.arena_ceiling.to_string();
+  call.arena_ceiling = program.unbounded.empty() ? program.arena_ceiling.to_string() : "unbounded: " + program.unbounded;
   const std::int64_t largest = ir::bounds(program.arena_ceiling, program.symbols).high;
-  if (largest != std::numeric_limits<std::int64_t>::max()) call.arena_ceiling_bytes = largest;
+  if (program.unbounded.empty() && largest != std::numeric_limits<std::int64_t>::max()) call.arena_ceiling_bytes = largest;
   call.kernels = executable.kernels().progress();
   return call;
 }

@@ -31,6 +31,7 @@ void Context::record_launches(bool wanted) {
 std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs) {
   refresh_tables();
   records_.clear();
+  special_.clear();
   callers_.clear();
   frame_ = {.code = &program_};
   slots_.resize(index_of(program_.slots));
@@ -124,9 +125,16 @@ void Context::test_checks(const ir::Program::Stage& stage) const {
 
 // ---- Launches ----
 
-Context::Pick Context::pick(std::int32_t kernel) const {
+Context::Pick Context::pick(std::int32_t kernel) {
   const auto& entries = program_.kernels[index_of(kernel)].table.entries;
   const auto& loaded = tables_->kernels[index_of(kernel)];
+  if (executable_->exact_kernels().covers(kernel) && !keys_.empty()) {
+    const auto general = static_cast<std::int32_t>(entries.size() - 1);
+    if (auto special = executable_->exact_kernels().find(kernel, keys_)) {
+      special_.push_back(std::move(special));
+      return {general, general, &special_.back(), true};
+    }
+  }
   std::size_t met = 0;
   // The last entry has every shape of the declared range, so it isn't asked.
   while (met + 1 < entries.size() && !entries[met].bucket.contains(keys_)) ++met;
@@ -135,7 +143,7 @@ Context::Pick Context::pick(std::int32_t kernel) const {
     executable_->kernels().want(kernel, static_cast<std::int32_t>(met));
     used = entries.size() - 1;
   }
-  return {static_cast<std::int32_t>(met), static_cast<std::int32_t>(used), &loaded[used]};
+  return {static_cast<std::int32_t>(met), static_cast<std::int32_t>(used), &loaded[used], false};
 }
 
 void Context::execute(const ir::Program::Launch& launch) {
@@ -146,7 +154,8 @@ void Context::execute(const ir::Program::Launch& launch) {
   const Pick picked = pick(launch.kernel);
   session_->launch({&launch, picked.kernel, picked.used, extents_});
   if (recording_)
-    records_.push_back({launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source});
+    records_.push_back(
+        {launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source, picked.special});
 }
 
 void Context::execute(const ir::Program::Fetch& fetch) { slot(fetch.slot) = session_->fetch(fetch); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,7 @@ struct LaunchRecord {
   std::int64_t tasks = 0;             // 0: nothing to do, not launched
   double seconds = 0;
   const std::string* source = nullptr;  // nodes it came from; lives as long as the executable
+  bool special = false;                 // a kernel for these keys alone ran (the policy `exact`)
 };
 
 class Context {
@@ -53,6 +55,7 @@ class Context {
   struct Pick {
     std::int32_t met = 0, used = 0;
     const std::shared_ptr<const LoadedKernel>* kernel = nullptr;
+    bool special = false;
   };
   // One function at work.
   struct Frame {
@@ -85,7 +88,7 @@ class Context {
   std::span<std::int64_t> slots_at_work() { return {slots_.data() + frame_.slots, static_cast<std::size_t>(frame_.code->slots)}; }
   void fill_slots(std::size_t stage);
   void test_checks(const ir::Program::Stage& stage) const;
-  Pick pick(std::int32_t kernel) const;
+  Pick pick(std::int32_t kernel);
 
   std::shared_ptr<const Executable> executable_;
   const ir::Program& program_;
@@ -95,8 +98,9 @@ class Context {
   std::vector<std::int64_t> slots_;  // of all frames, the entry's first
   Frame frame_;                      // at work
   std::vector<Frame> callers_;
-  std::vector<std::int64_t> copied_;                   // of a parallel copy at work
-  std::vector<std::int64_t> leaves_, extents_, keys_;  // of the instruction at work
+  std::vector<std::int64_t> copied_;                         // of a parallel copy at work
+  std::vector<std::int64_t> leaves_, extents_, keys_;        // of the instruction at work
+  std::deque<std::shared_ptr<const LoadedKernel>> special_;  // of the call at work
   std::unique_ptr<DeviceSession> session_;
   bool recording_ = false;
   std::vector<LaunchRecord> records_;

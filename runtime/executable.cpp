@@ -24,6 +24,8 @@ Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> b
   // Kernels first: packing reads every weight, and a kernel that does not compile is told before that.
   kernels_->load(options_.background);
   pack_constants();
+  exact_ =
+      std::make_unique<ExactKernels>(program_, options_.exact, *backend_, *device_, options_.cache.get(), pool_->threads(), options_.warn);
 }
 
 void Executable::pack_constants() {

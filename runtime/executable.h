@@ -12,6 +12,7 @@
 #include "ir/program.h"
 #include "ir/shape_program.h"
 #include "runtime/device.h"
+#include "runtime/exact_kernels.h"
 #include "runtime/input_binding.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_store.h"
@@ -23,6 +24,7 @@ struct ExecutableOptions {
   std::shared_ptr<Device> device{};            // null: this machine's processors
   std::shared_ptr<const KernelCache> cache{};  // null: kernels are not kept
   std::optional<std::int64_t> memory_limit{};  // bytes of one call's activations, scratch and outputs
+  std::vector<bool> exact{};                   // which kernels of the program are specialised to the shapes met; empty: none
   bool background = true;                      // compile the rest of the tables on a thread of its own
   Warning warn{};
 };
@@ -36,6 +38,7 @@ class Executable {
 
   const ir::Program& program() const { return program_; }
   KernelStore& kernels() const { return *kernels_; }
+  ExactKernels& exact_kernels() const { return *exact_; }
   const ir::Backend& backend() const { return *backend_; }
   Device& device() const { return *device_; }
   WorkerPool& pool() const { return *pool_; }
@@ -76,6 +79,7 @@ class Executable {
   std::vector<void*> constant_addresses_;
   std::int64_t constant_bytes_ = 0;
   std::unique_ptr<KernelStore> kernels_;
+  std::unique_ptr<ExactKernels> exact_;
 };
 
 }  // namespace anydim::runtime

@@ -124,6 +124,7 @@ void print(const Figures& figures, bool json) {
 }
 
 void run(const BenchOptions& options, const CommonOptions& common, const ProcessClock& process) {
+  if (common.executor == "graph") throw Error(ErrorKind::CommandLine, "bench times the virtual machine; leave --executor graph out");
   if (common.executor == "reference") throw Error(ErrorKind::CommandLine, "bench times compiled programs; leave --executor reference out");
   if (!options.operation.name.empty()) {
     OperatorBench operation = options.operation;

@@ -43,7 +43,6 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 }
 
 CompileOptions compile_options(const CommonOptions& options) {
-  if (options.executor == "graph") throw not_in_this_release("--executor graph", "use --executor vm");
   if (options.precision != "f32") throw not_in_this_release("--precision " + options.precision, "use --precision f32");
   if (!options.database.empty()) throw not_in_this_release("--db", "kernels are chosen by the cost model");
 
@@ -54,7 +53,6 @@ CompileOptions compile_options(const CommonOptions& options) {
   for (const std::string& text : options.policies) {
     compile.policies.push_back(parse_policy(text));
     const Policy policy = compile.policies.back().second;
-    if (policy == Policy::Exact) throw not_in_this_release("--policy exact", "use symbolic or bucketed");
     if (policy == Policy::Library && compile.device != DeviceKind::Cuda)
       throw Error(ErrorKind::CommandLine, "--policy library needs --device cuda; use symbolic or bucketed");
   }

@@ -148,6 +148,7 @@ void print(const CallExplanation& call) {
 }
 
 void run(const ExplainOptions& options, const CommonOptions& common) {
+  if (common.executor == "graph") throw Error(ErrorKind::CommandLine, "explain shows the virtual machine; leave --executor graph out");
   if (common.executor == "reference") {
     throw Error(ErrorKind::CommandLine, "explain shows compiled programs; leave --executor reference out");
   }

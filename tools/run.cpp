@@ -62,6 +62,20 @@ Results run_compiled(ir::Module module, const RunOptions& options, const Compile
   return results;
 }
 
+// The graph executor takes static programs, so the module is first specialised to the shapes of these inputs.
+Results run_graph(ir::Module module, const RunOptions& options, CompileOptions compile_options, const NamedTensors& inputs) {
+  std::vector<InputShape> shapes;
+  for (const auto& [name, tensor] : inputs) shapes.push_back({name, {tensor.dims().begin(), tensor.dims().end()}});
+  fix_shapes(module, shapes);
+  compile_options.static_only = true;
+  const auto executable = compile(std::move(module), compile_options);
+  Results results;
+  for (const ir::Program::Output& output : executable->program().outputs) results.names.push_back(output.name);
+  if (!options.folder.empty()) check_output_names(results.names);
+  results.tensors = runtime::GraphExecutor(executable).run(arrange_inputs(inputs_of(executable->program()), inputs));
+  return results;
+}
+
 void print_results(const Results& results, const std::vector<std::filesystem::path>& files, bool json) {
   nlohmann::json listed = nlohmann::json::array();
   for (std::size_t i = 0; i < results.names.size(); ++i) {
@@ -92,6 +106,7 @@ void run(const RunOptions& options, const CommonOptions& common) {
   const NamedTensors inputs = read_inputs(options.inputs);
   ir::Module module = load_model(options.model);
   const Results results = common.executor == "reference" ? run_reference(std::move(module), options, compile, inputs)
+                          : common.executor == "graph"   ? run_graph(std::move(module), options, compile, inputs)
                                                          : run_compiled(std::move(module), options, compile, inputs);
   std::vector<std::filesystem::path> files;
   if (!options.folder.empty()) files = write_outputs(options.folder, results.names, results.tensors);

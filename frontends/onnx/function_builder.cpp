@@ -32,7 +32,16 @@ void FunctionBuilder::rename(ir::ValueId id, std::string name) { function_.value
 void FunctionBuilder::add_binding(ir::Binding binding) {
   if (binding.op == ir::Op::constant) constants_.emplace(binding.results[0], ir::tensor_attribute(binding, "value"));
   infer(binding);
-  function_.body.bindings.push_back(std::move(binding));
+  (blocks_.empty() ? function_.body : blocks_.back()).bindings.push_back(std::move(binding));
+}
+
+void FunctionBuilder::open_block(std::vector<ir::ValueId> parameters) { blocks_.push_back({std::move(parameters), {}, {}}); }
+
+ir::Block FunctionBuilder::close_block(std::vector<ir::ValueId> results) {
+  ir::Block block = std::move(blocks_.back());
+  blocks_.pop_back();
+  block.results = std::move(results);
+  return block;
 }
 
 // An importer needs ranks here and there. What a rule refuses stays unknown: inference says it again, with the whole function at hand.
@@ -81,6 +90,11 @@ ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builde
     case ir::Op::dyn_one_hot: return builder.dtype(binding.operands[1]);
     case ir::Op::cast: return ir::dtype_attribute(binding, "to");
     case ir::Op::where: return builder.dtype(binding.operands[1]);
+    case ir::Op::list_length: return ir::DType::I64;
+    case ir::Op::list: return binding.operands.empty() ? ir::DType::F32 : builder.dtype(binding.operands[0]);
+    case ir::Op::list_insert: return builder.dtype(binding.operands[1]);
+    case ir::Op::dim:
+    case ir::Op::shape: return ir::DType::I64;
     default: break;  // every other op that the reader emits keeps the type of its first operand
   }
   internal_check(!binding.operands.empty(), "an op that the reader emits has an operand or a known element type");

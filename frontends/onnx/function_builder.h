@@ -24,13 +24,24 @@ class FunctionBuilder {
   // Gives an intermediate the name that the model has for it.
   void rename(ir::ValueId id, std::string name);
 
+  // Goes to the innermost block that is open, else to the function.
   void add_binding(ir::Binding binding);
+  void open_block(std::vector<ir::ValueId> parameters);
+  ir::Block close_block(std::vector<ir::ValueId> results);
+  bool in_block() const { return !blocks_.empty(); }
 
-  ir::DType dtype(ir::ValueId id) const { return dtypes_[id]; }
+  ir::DType dtype(ir::ValueId id) const { return dtypes_[id]; }  // of a list: of its elements
+  // How many lists lie around the tensor: 0 for a tensor, 1 for a sequence or an optional tensor.
+  int lists(ir::ValueId id) const {
+    const auto found = lists_.find(id);
+    return found == lists_.end() ? 0 : found->second;
+  }
+  void set_lists(ir::ValueId id, int lists) { lists_[id] = lists; }
   const ir::Tensor* constant(ir::ValueId id) const;  // null where no constant binding defines the value
   // What the shape rules tell so far; null where an operand's type isn't known yet.
   const ir::TensorType* type(ir::ValueId id) const { return types_[id] ? &*types_[id] : nullptr; }
   ir::Function& function() { return function_; }
+  const ir::Function& function() const { return function_; }
   ir::Function take() { return std::move(function_); }
 
  private:
@@ -40,6 +51,8 @@ class FunctionBuilder {
   std::vector<ir::DType> dtypes_;
   std::vector<std::optional<ir::TensorType>> types_;
   std::vector<ir::Contents> contents_;
+  std::unordered_map<ir::ValueId, int> lists_;
+  std::vector<ir::Block> blocks_;  // open ones, inner ones last
   std::unordered_set<std::string> names_;
   std::unordered_map<ir::ValueId, ir::Tensor> constants_;  // sharing the bindings' bytes
   std::size_t next_number_ = 0;

@@ -32,7 +32,7 @@ std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
   return names;
 }
 
-class GraphImporter {
+class GraphImporter : public Subgraphs {
  public:
   GraphImporter(onnx::GraphProto& graph, int opset, ExternalData& external)
       : graph_(graph), opset_(opset), external_(external), builder_("main", names_in(graph)), symbols_(builder_.function().symbols) {}
@@ -51,9 +51,45 @@ class GraphImporter {
     return builder_.take();
   }
 
+  // A graph in a node: initialisers and nodes of its own, names of its own, which may hide those around it.
+  std::vector<ir::ValueId> import(onnx::GraphProto& graph, const std::vector<ir::ValueId>& arguments, const std::string& name) override {
+    if (graph.input_size() != static_cast<int>(arguments.size())) {
+      throw Error(ErrorKind::Malformed, fmt::format("{} takes {} input(s), expected {}", name, graph.input_size(), arguments.size()));
+    }
+    scopes_.emplace_back();
+    for (int i = 0; i < graph.input_size(); ++i) {
+      const std::string& input = graph.input(i).name();
+      define(input, arguments[static_cast<std::size_t>(i)], name);
+    }
+    for (auto& tensor : *graph.mutable_initializer()) import_initialiser(tensor);
+    for (int i = 0; i < graph.node_size(); ++i) import_node(*graph.mutable_node(i), i);
+    std::vector<ir::ValueId> results;
+    for (const auto& output : graph.output()) {
+      const ir::ValueId* value = find_value(output.name());
+      if (value == nullptr) {
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("{}: its output {} is a value that nothing defines", name, quoted_name(output.name())));
+      }
+      results.push_back(*value);
+    }
+    scopes_.pop_back();
+    return results;
+  }
+
+  std::optional<std::size_t> declared_rank(ir::ValueId value) const override {
+    const ir::TensorType* type = builder_.type(value);
+    return type == nullptr ? std::nullopt : std::optional(type->rank());
+  }
+
  private:
+  const ir::ValueId* find_value(const std::string& name) const {
+    for (std::size_t i = scopes_.size(); i-- > 0;)
+      if (const auto found = scopes_[i].find(name); found != scopes_[i].end()) return &found->second;
+    return nullptr;
+  }
+
   void define(const std::string& name, ir::ValueId value, const std::string& by) {
-    if (values_.emplace(name, value).second) return;
+    if (scopes_.back().emplace(name, value).second) return;
     throw Error(ErrorKind::Malformed, fmt::format("{} defines the value {}, which is defined before it already", by, quoted_name(name)));
   }
 
@@ -94,7 +130,8 @@ class GraphImporter {
     if (name.empty()) throw Error(ErrorKind::Malformed, "the graph has an initialiser without a name");
     const std::string what = fmt::format("initialiser {}", quoted_name(name));
     ir::Tensor tensor = take_tensor(proto, what, external_);
-    const ir::ValueId value = builder_.add_named(name, {}, tensor.dtype());
+    const ir::ValueId value =
+        builder_.in_block() ? builder_.add_intermediate(name, tensor.dtype()) : builder_.add_named(name, {}, tensor.dtype());
     define(name, value, what);
     ir::Binding binding;
     binding.op = ir::Op::constant;
@@ -111,12 +148,12 @@ class GraphImporter {
         operands.push_back(ir::no_value);
         continue;
       }
-      const auto found = values_.find(input);
-      if (found == values_.end()) {
+      const ir::ValueId* found = find_value(input);
+      if (found == nullptr) {
         throw Error(ErrorKind::Malformed,
                     fmt::format("{} reads the value {}, which no input, initialiser or earlier node defines", what, quoted_name(input)));
       }
-      operands.push_back(found->second);
+      operands.push_back(*found);
     }
     return operands;
   }
@@ -125,7 +162,7 @@ class GraphImporter {
     const std::string name = node_name(proto, index);
     const Operator* row = find_operator(proto.op_type(), opset_);
     internal_check(row != nullptr, "unsupported operators were refused before");
-    Node node(builder_, external_, proto, name, opset_,
+    Node node(builder_, external_, *this, proto, name, opset_,
               operands_of(proto, fmt::format("node {} ({})", quoted_name(name), printable(proto.op_type()))));
     check_form(node, proto, *row);
     const std::size_t first_new = builder_.function().values.size();
@@ -137,7 +174,7 @@ class GraphImporter {
       const ir::ValueId value = node.results()[i];
       internal_check(value != ir::no_value, "an importer gives every output that its row allows");
       define(output, value, node.description());
-      if (value >= first_new && renamed_.insert(value).second) builder_.rename(value, output);
+      if (value >= first_new && !builder_.in_block() && renamed_.insert(value).second) builder_.rename(value, output);
     }
   }
 
@@ -149,6 +186,9 @@ class GraphImporter {
     const int outputs = proto.output_size();
     if (outputs < 1 || (row.maximum_outputs >= 0 && outputs > row.maximum_outputs)) {
       node.malformed(fmt::format("has {} output(s), expected {}", outputs, count_text(1, row.maximum_outputs)));
+    }
+    if (row.minimum_inputs > 0 && node.lists(node.operand(0)) > 0 && row.elements != Elements::Lists) {
+      node.malformed("takes a tensor as input 0, got a sequence or an optional");
     }
     if (row.minimum_inputs > 0 && !contains(row.elements, node.dtype())) {
       node.malformed(fmt::format("takes {} as input 0, got {}", name_of(row.elements), ir::name_of(node.dtype())));
@@ -165,15 +205,20 @@ class GraphImporter {
     std::set<std::string> seen;
     ir::Function& function = builder_.function();
     for (const auto& output : graph_.output()) {
-      const auto found = values_.find(output.name());
-      if (found == values_.end()) {
+      const ir::ValueId* found = find_value(output.name());
+      if (found == nullptr) {
         throw Error(ErrorKind::Malformed, fmt::format("the graph's output {} is a value that nothing defines", quoted_name(output.name())));
       }
       if (!seen.insert(output.name()).second) {
         throw Error(ErrorKind::Malformed, fmt::format("the graph lists the output {} twice", quoted_name(output.name())));
       }
-      check_output_type(output, found->second);
-      function.body.results.push_back(found->second);
+      if (builder_.lists(*found) > 0) {
+        throw Error(ErrorKind::Unsupported,
+                    fmt::format("the graph's output {} is a sequence or an optional; outputs of a program are tensors",
+                                quoted_name(output.name())));
+      }
+      check_output_type(output, *found);
+      function.body.results.push_back(*found);
       function.result_names.push_back(output.name());
     }
   }
@@ -193,7 +238,7 @@ class GraphImporter {
   FunctionBuilder builder_;
   SymbolNames symbols_;
   std::unordered_set<std::string> initialised_;
-  std::unordered_map<std::string, ir::ValueId> values_;  // the model's names
+  std::vector<std::unordered_map<std::string, ir::ValueId>> scopes_{1};  // the model's names, of inner graphs last
   std::unordered_set<ir::ValueId> renamed_;
 };
 

@@ -125,6 +125,30 @@ void import_lp_normalization(Node& node);
 void import_mean_variance_normalization(Node& node);
 void import_local_response_normalization(Node& node);
 void import_global_pool(Node& node, ir::Op op);
+// importers_control.cpp
+void import_if(Node& node);
+void import_loop(Node& node);
+void import_scan(Node& node);
+void import_batched_scan(Node& node);  // opset 8
+
+// importers_sequences.cpp
+void import_sequence_empty(Node& node);
+void import_sequence_construct(Node& node);
+void import_sequence_insert(Node& node);
+void import_sequence_erase(Node& node);
+void import_sequence_at(Node& node);
+void import_sequence_length(Node& node);
+void import_concat_from_sequence(Node& node);
+void import_split_to_sequence(Node& node);
+void import_sequence_map(Node& node);
+void import_optional(Node& node);
+void import_optional_has_element(Node& node);
+void import_optional_get_element(Node& node);
+
+// importers_recurrent.cpp
+void import_rnn(Node& node);
+void import_gru(Node& node);
+void import_lstm(Node& node);
 
 // Rows of the table that share an importer.
 template <ir::Op op>

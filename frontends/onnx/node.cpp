@@ -20,10 +20,10 @@ constexpr std::size_t longest_source = 256;
 
 }  // namespace
 
-Node::Node(FunctionBuilder& builder, ExternalData& external, onnx::NodeProto& proto, std::string name, int opset,
+Node::Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs, onnx::NodeProto& proto, std::string name, int opset,
            std::vector<ir::ValueId> operands)
-    : builder_(builder), external_(external), proto_(proto), name_(std::move(name)), opset_(opset), operands_(std::move(operands)),
-      results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
+    : builder_(builder), external_(external), subgraphs_(subgraphs), proto_(proto), name_(std::move(name)), opset_(opset),
+      operands_(std::move(operands)), results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
 
 std::string Node::description() const { return fmt::format("node {} ({})", quoted_name(name_), printable(proto_.op_type())); }
 
@@ -151,6 +151,45 @@ ir::ValueId Node::without_axes(ir::ValueId value, std::vector<std::int64_t> axes
 ir::ValueId Node::positions(ir::ValueId extent) {
   const ir::ValueId stop = without_axes(extent, {0});
   return emit(ir::Op::dyn_arange, {scalar(ir::DType::I64, 0), stop, scalar(ir::DType::I64, 1)});
+}
+
+// ---- Control flow ----
+
+ir::ValueId Node::parameter(ir::DType dtype, int lists) {
+  const ir::ValueId value = builder_.add_intermediate(stem(), dtype);
+  if (lists > 0) builder_.set_lists(value, lists);
+  return value;
+}
+
+void Node::open_block(std::vector<ir::ValueId> parameters) { builder_.open_block(std::move(parameters)); }
+
+ir::Block Node::close_block(std::vector<ir::ValueId> results) { return builder_.close_block(std::move(results)); }
+
+ir::ValueId Node::emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype, ir::Attributes attributes) {
+  while (!operands.empty() && operands.back() == ir::no_value) operands.pop_back();
+  ir::Binding binding{.op = op, .operands = std::move(operands), .attributes = std::move(attributes)};
+  binding.source = name_.substr(0, longest_source);
+  const ir::ValueId value = parameter(dtype, lists);
+  binding.results = {value};
+  builder_.add_binding(std::move(binding));
+  return value;
+}
+
+std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> operands, std::vector<ir::Block> blocks,
+                                           const std::vector<ir::ValueId>& like) {
+  ir::Binding binding{.op = op, .operands = std::move(operands), .blocks = std::move(blocks)};
+  binding.source = name_.substr(0, longest_source);
+  for (const ir::ValueId value : like) binding.results.push_back(parameter(dtype(value), lists(value)));
+  std::vector<ir::ValueId> results = binding.results;
+  builder_.add_binding(std::move(binding));
+  return results;
+}
+
+ir::ValueId Node::rank_0(ir::ValueId value) { return emit(ir::Op::reshape, {value}, {{"shape", std::vector<std::int64_t>{}}}); }
+
+std::optional<std::size_t> Node::declared_rank(ir::ValueId value) const {
+  if (const ir::Tensor* tensor = builder_.constant(value)) return tensor->rank();
+  return subgraphs_.declared_rank(value);
 }
 
 std::size_t Node::output_count() const { return results_.size(); }

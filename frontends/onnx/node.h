@@ -15,15 +15,26 @@
 
 namespace onnx {
 class AttributeProto;
+class GraphProto;
 class NodeProto;
 }  // namespace onnx
 
 namespace anydim::frontends {
 
+// Reads a graph that stands in a node's attribute into the innermost open block; what it does not define itself comes from the graphs around it.
+class Subgraphs {
+ public:
+  virtual ~Subgraphs() = default;
+  // `arguments` stand for the graph's inputs. The values of its outputs.
+  virtual std::vector<ir::ValueId> import(onnx::GraphProto& graph, const std::vector<ir::ValueId>& arguments, const std::string& name) = 0;
+  // As far as it is known.
+  virtual std::optional<std::size_t> declared_rank(ir::ValueId value) const = 0;
+};
+
 class Node {
  public:
   // `name` is the node's, or what stands for it; `operands` has `no_value` where an optional input is left out.
-  Node(FunctionBuilder& builder, ExternalData& external, onnx::NodeProto& proto, std::string name, int opset,
+  Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs, onnx::NodeProto& proto, std::string name, int opset,
        std::vector<ir::ValueId> operands);
 
   int opset() const { return opset_; }
@@ -60,8 +71,9 @@ class Node {
   std::vector<std::int64_t> integers(std::string_view name);
   std::optional<std::vector<std::int64_t>> optional_integers(std::string_view name);
   std::vector<double> reals(std::string_view name);
-  ir::Tensor tensor(std::string_view name);      // moves the data out: once
-  void ignore_attribute(std::string_view name);  // one that has no meaning here
+  std::vector<std::string> strings(std::string_view name);  // empty where it is missing
+  ir::Tensor tensor(std::string_view name);                 // moves the data out: once
+  void ignore_attribute(std::string_view name);             // one that has no meaning here
   void check_attributes_used() const;
 
   // Bindings
@@ -79,6 +91,21 @@ class Node {
   ir::ValueId without_axes(ir::ValueId value, std::vector<std::int64_t> axes);  // dims of 1 removed
   ir::ValueId positions(ir::ValueId extent);                                    // 0, 1, 2, ... below a vector of one element
 
+  // Control flow. A block is open from open_block() to close_block(); bindings that are emitted meanwhile are its own.
+  ir::ValueId parameter(ir::DType dtype, int lists = 0);  // of a block
+  void open_block(std::vector<ir::ValueId> parameters);
+  ir::Block close_block(std::vector<ir::ValueId> results);
+  std::vector<ir::ValueId> graph(std::string_view name, const std::vector<ir::ValueId>& arguments);  // the attribute's, into the open block
+  int graph_inputs(std::string_view name);
+  int lists(ir::ValueId value) const { return builder_.lists(value); }
+  // A value of the op in list form: `lists` as FunctionBuilder has it, elements of `dtype`.
+  ir::ValueId emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype, ir::Attributes attributes = {});
+  // Results have the forms of `like`, those from `scanned` on with a dimension more.
+  std::vector<ir::ValueId> emit_blocks(ir::Op op, std::vector<ir::ValueId> operands, std::vector<ir::Block> blocks,
+                                       const std::vector<ir::ValueId>& like);
+  ir::ValueId rank_0(ir::ValueId value);  // a tensor of one element, as one of rank 0
+  std::optional<std::size_t> declared_rank(ir::ValueId value) const;
+
   // Outputs
   std::size_t output_count() const;
   bool wants_output(std::size_t index) const;
@@ -91,6 +118,7 @@ class Node {
 
   FunctionBuilder& builder_;
   ExternalData& external_;
+  Subgraphs& subgraphs_;
   onnx::NodeProto& proto_;
   std::string name_;
   int opset_;

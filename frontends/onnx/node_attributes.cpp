@@ -120,4 +120,24 @@ void Node::check_attributes_used() const {
   }
 }
 
+std::vector<std::string> Node::strings(std::string_view name) {
+  const auto* attribute = find(name, onnx::AttributeProto::STRINGS, "strings");
+  if (attribute == nullptr) return {};
+  return {attribute->strings().begin(), attribute->strings().end()};
+}
+
+std::vector<ir::ValueId> Node::graph(std::string_view name, const std::vector<ir::ValueId>& arguments) {
+  if (find(name, onnx::AttributeProto::GRAPH, "a graph") == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+  for (auto& attribute : *proto_.mutable_attribute())
+    if (attribute.name() == name)
+      return subgraphs_.import(*attribute.mutable_g(), arguments, fmt::format("attribute '{}' of {}", name, description()));
+  return {};
+}
+
+int Node::graph_inputs(std::string_view name) {
+  const auto* attribute = find(name, onnx::AttributeProto::GRAPH, "a graph");
+  if (attribute == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+  return attribute->g().input_size();
+}
+
 }  // namespace anydim::frontends

@@ -28,7 +28,8 @@ const Operator* find_operator(std::string_view name, int opset) {
 
 bool contains(Elements elements, ir::DType dtype) {
   switch (elements) {
-    case Elements::Any: return true;
+    case Elements::Any:
+    case Elements::Lists: return true;
     case Elements::Number: return dtype != ir::DType::Bool;
     case Elements::Real: return ir::is_float(dtype);
     case Elements::Integer: return ir::is_integer(dtype);
@@ -39,7 +40,8 @@ bool contains(Elements elements, ir::DType dtype) {
 
 std::string_view name_of(Elements elements) {
   switch (elements) {
-    case Elements::Any: return "any elements";
+    case Elements::Any:
+    case Elements::Lists: return "any elements";
     case Elements::Number: return "numbers";
     case Elements::Real: return "real numbers";
     case Elements::Integer: return "integers";

@@ -13,8 +13,8 @@ class Node;
 inline constexpr int first_opset = 1;
 inline constexpr int last_opset = 21;
 
-// Sets of element types.
-enum class Elements { Any, Number, Real, Integer, Boolean };
+// Sets of element types. Lists: any, and sequences and optionals beside tensors.
+enum class Elements { Any, Number, Real, Integer, Boolean, Lists };
 
 struct Operator {
   std::string_view name;

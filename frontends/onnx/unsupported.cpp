@@ -54,17 +54,27 @@ int opset_of(const onnx::ModelProto& model) {
   return static_cast<int>(*opset);
 }
 
-void refuse_unsupported(const onnx::GraphProto& graph, int opset) {
-  std::vector<Use> uses;
-  std::map<std::string, std::size_t> index_of;
+namespace {
+
+void collect_uses(const onnx::GraphProto& graph, int opset, std::vector<Use>& uses, std::map<std::string, std::size_t>& index_of) {
   for (int i = 0; i < graph.node_size(); ++i) {
     const auto& node = graph.node(i);
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) collect_uses(attribute.g(), opset, uses, index_of);
     if (is_standard(node.domain()) && find_operator(node.op_type(), opset) != nullptr) continue;
     const std::string text = operator_text(node, opset);
     const auto [found, is_new] = index_of.emplace(text, uses.size());
     if (is_new) uses.push_back({text, 0, node.name().empty() ? fmt::format("{} #{}", node.op_type(), i) : node.name()});
     ++uses[found->second].nodes;
   }
+}
+
+}  // namespace
+
+void refuse_unsupported(const onnx::GraphProto& graph, int opset) {
+  std::vector<Use> uses;
+  std::map<std::string, std::size_t> index_of;
+  collect_uses(graph, opset, uses, index_of);
   if (uses.empty()) return;
   std::string list;
   for (const Use& use : uses) {

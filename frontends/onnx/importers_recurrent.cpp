@@ -1,0 +1,253 @@
+// LSTM, GRU and RNN: a product over all steps at once, then a loop over steps of ordinary ops, for each direction.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "frontends/onnx/importers.h"
+
+namespace anydim::frontends {
+
+using ir::DType;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+using Values = std::vector<ValueId>;
+
+std::vector<ir::Block> one(ir::Block block) {
+  std::vector<ir::Block> blocks;
+  blocks.push_back(std::move(block));
+  return blocks;
+}
+
+// The parts that the three operators share. Within one direction everything is [batch, hidden], [steps, batch, ...] before that.
+class Recurrent {
+ public:
+  Recurrent(Node& node, std::int64_t gates, std::vector<std::string> default_activations, std::vector<std::size_t> state_operands)
+      : node_(node), gates_(gates), state_operands_(std::move(state_operands)), dtype_(node.dtype()) {
+    hidden_ = node.integer("hidden_size");
+    layout_ = node.opset() >= 14 ? node.integer("layout", 0) : 0;
+    const std::string direction = node.string("direction", "forward");
+    if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
+      node.malformed(fmt::format("has the direction '{}'", direction));
+    }
+    directions_ = direction == "bidirectional" ? 2 : 1;
+    first_reversed_ = direction == "reverse";
+    clip_ = node.real("clip", 0);
+    activations_ = node.strings("activations");
+    const std::size_t each = default_activations.size();
+    if (activations_.empty())
+      for (std::int64_t d = 0; d < directions_; ++d)
+        activations_.insert(activations_.end(), default_activations.begin(), default_activations.end());
+    if (activations_.size() != each * static_cast<std::size_t>(directions_)) {
+      node.malformed(fmt::format("has {} activations, expected {}", activations_.size(), each * static_cast<std::size_t>(directions_)));
+    }
+    if (node.has_attribute("activation_alpha")) alphas_ = node.reals("activation_alpha");
+    if (node.has_attribute("activation_beta")) betas_ = node.reals("activation_beta");
+    x_ = node.operand(0);
+    if (layout_ != 0) x_ = node.emit(Op::transpose, {x_}, {{"perm", ints({1, 0, 2})}});
+    const ValueId shape = node.emit(Op::shape_of, {x_});
+    steps_ = node.emit(Op::gather, {shape, node.scalar(DType::I64, 0)}, {{"axis", std::int64_t{0}}});
+    batch_ = node.emit(Op::strided_slice, {shape}, {{"starts", ints({1})}, {"ends", ints({2})}, {"axes", ints({0})}});
+    if (node.has_operand(4)) lengths_ = node.emit(Op::expand_dims, {node.index_operand(4)}, {{"axes", ints({1})}});
+  }
+
+  // From a step's gates (of the input alone, biases of it added) and states to the next states; the first of them is the step's output.
+  using Cell = std::function<Values(std::int64_t direction, ValueId gates, const Values& states)>;
+
+  void run(const Cell& cell) {
+    std::vector<Values> ends(state_operands_.size());
+    Values outputs;
+    for (std::int64_t d = 0; d < directions_; ++d) {
+      Values results = run_direction(d, cell);
+      for (std::size_t s = 0; s < ends.size(); ++s) ends[s].push_back(node_.emit(Op::expand_dims, {results[s]}, {{"axes", ints({0})}}));
+      ValueId all = results.back();
+      if (reversed(d)) {
+        constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+        all = node_.emit(Op::strided_slice, {all},
+                         {{"starts", ints({-1})}, {"ends", ints({least})}, {"axes", ints({0})}, {"steps", ints({-1})}});
+      }
+      outputs.push_back(node_.emit(Op::expand_dims, {all}, {{"axes", ints({1})}}));
+    }
+    ValueId y = directions_ == 1 ? outputs[0] : node_.emit(Op::concat, outputs, {{"axis", std::int64_t{1}}});
+    if (layout_ != 0) y = node_.emit(Op::transpose, {y}, {{"perm", ints({2, 0, 1, 3})}});
+    node_.output(0, y);
+    for (std::size_t s = 0; s < ends.size(); ++s) {
+      ValueId end = directions_ == 1 ? ends[s][0] : node_.emit(Op::concat, ends[s], {{"axis", std::int64_t{0}}});
+      if (layout_ != 0) end = node_.emit(Op::transpose, {end}, {{"perm", ints({1, 0, 2})}});
+      node_.output(s + 1, end);
+    }
+  }
+
+  // Of the direction at work, made before its loop: R transposed, biases, peepholes (no_value where they are left out).
+  ValueId weights() const { return weights_; }
+  ValueId bias() const { return bias_; }
+  ValueId peepholes() const { return peepholes_; }
+  ValueId transposed(ValueId matrix) { return node_.emit(Op::transpose, {matrix}, {{"perm", ints({1, 0})}}); }
+  // Parts of `count` times the hidden size along the last axis.
+  Values split(ValueId value, std::size_t count) {
+    return node_.emit_many(Op::split, {value}, {{"axis", std::int64_t{-1}}, {"sizes", std::vector<std::int64_t>(count, hidden_)}}, count);
+  }
+  // [first, last) of them.
+  ValueId slice(ValueId value, std::int64_t first, std::int64_t last) {
+    return node_.emit(Op::strided_slice, {value},
+                      {{"starts", ints({first * hidden_})}, {"ends", ints({last * hidden_})}, {"axes", ints({-1})}});
+  }
+  ValueId add(ValueId a, ValueId b) { return node_.emit(Op::add, {a, b}); }
+  ValueId sub(ValueId a, ValueId b) { return node_.emit(Op::sub, {a, b}); }
+  ValueId mul(ValueId a, ValueId b) { return node_.emit(Op::mul, {a, b}); }
+  ValueId product(ValueId a, ValueId b) { return node_.emit(Op::matmul, {a, b}); }
+  ValueId number(double value) { return node_.scalar(dtype_, value); }
+
+  // The activation at `index` among those of a direction, over the clipped value.
+  ValueId activate(std::int64_t direction, std::size_t index, ValueId x) {
+    if (clip_ > 0) x = node_.emit(Op::max, {node_.emit(Op::min, {x, number(clip_)}), number(-clip_)});
+    const std::size_t each = activations_.size() / static_cast<std::size_t>(directions_);
+    const std::size_t place = static_cast<std::size_t>(direction) * each + index;
+    std::string name = activations_[place];
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+    const auto alpha = [&](double fallback) { return number(place < alphas_.size() ? alphas_[place] : fallback); };
+    const auto beta = [&](double fallback) { return number(place < betas_.size() ? betas_[place] : fallback); };
+    if (name == "sigmoid") return node_.emit(Op::sigmoid, {x});
+    if (name == "tanh") return node_.emit(Op::tanh, {x});
+    if (name == "relu") return node_.emit(Op::relu, {x});
+    if (name == "affine") return add(mul(x, alpha(1)), beta(0));
+    if (name == "scaledtanh") return mul(node_.emit(Op::tanh, {mul(x, beta(1))}), alpha(1));
+    if (name == "leakyrelu") return node_.emit(Op::where, {negative(x), mul(x, alpha(0.01)), x});
+    if (name == "thresholdedrelu") return node_.emit(Op::where, {node_.emit(Op::greater, {x, alpha(1)}), x, number(0)});
+    if (name == "hardsigmoid") {
+      const ValueId line = add(mul(x, alpha(0.2)), beta(0.5));
+      return node_.emit(Op::max, {node_.emit(Op::min, {line, number(1)}), number(0)});
+    }
+    if (name == "elu") return node_.emit(Op::where, {negative(x), mul(sub(node_.emit(Op::exp, {x}), number(1)), alpha(1)), x});
+    if (name == "softsign") return node_.emit(Op::div, {x, add(node_.emit(Op::abs, {x}), number(1))});
+    if (name == "softplus") {
+      // log(1 + exp(x)) without overflow.
+      const ValueId tail = node_.emit(Op::exp, {node_.emit(Op::neg, {node_.emit(Op::abs, {x})})});
+      return add(node_.emit(Op::max, {x, number(0)}), node_.emit(Op::log, {add(tail, number(1))}));
+    }
+    node_.unsupported(fmt::format("has the activation '{}', which Anydim does not support", activations_[place]));
+  }
+
+ private:
+  // Row `direction` of an operand [directions, ...].
+  ValueId part(std::size_t operand, std::int64_t direction) {
+    return node_.emit(Op::gather, {node_.operand(operand), node_.scalar(DType::I64, static_cast<double>(direction))},
+                      {{"axis", std::int64_t{0}}});
+  }
+  static std::vector<std::int64_t> ints(std::vector<std::int64_t> list) { return list; }
+  bool reversed(std::int64_t direction) const { return direction == 1 || first_reversed_; }
+  ValueId negative(ValueId x) { return node_.emit(Op::less, {x, number(0)}); }
+
+  ValueId initial_state(std::size_t operand, std::int64_t direction) {
+    if (!node_.has_operand(operand)) {
+      const ValueId shape = node_.emit(Op::concat, {batch_, node_.index_vector({hidden_})}, {{"axis", std::int64_t{0}}});
+      return node_.emit(Op::dyn_full, {number(0), shape});
+    }
+    return node_.emit(Op::gather, {node_.operand(operand), node_.scalar(DType::I64, static_cast<double>(direction))},
+                      {{"axis", std::int64_t{layout_ != 0 ? 1 : 0}}});
+  }
+
+  // The states at the end, then every step's output in the order of the loop.
+  Values run_direction(std::int64_t direction, const Cell& cell) {
+    ValueId inputs = product(x_, transposed(part(1, direction)));
+    weights_ = transposed(part(2, direction));
+    bias_ = node_.has_operand(3) ? part(3, direction) : ir::no_value;
+    peepholes_ = node_.has_operand(7) ? part(7, direction) : ir::no_value;
+    if (bias_ != ir::no_value) inputs = add(inputs, slice(bias_, 0, gates_));
+    Values operands{steps_, ir::no_value};
+    const ValueId i = node_.parameter(DType::I64), on = node_.parameter(DType::Bool);
+    Values parameters{i, on};
+    for (const std::size_t operand : state_operands_) {
+      operands.push_back(initial_state(operand, direction));
+      parameters.push_back(node_.parameter(dtype_));
+    }
+    node_.open_block(parameters);
+    ValueId step = i;
+    if (reversed(direction)) step = node_.emit(Op::sub, {node_.emit(Op::sub, {steps_, i}), node_.scalar(DType::I64, 1)});
+    const Values states(parameters.begin() + 2, parameters.end());
+    Values next = cell(direction, node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), states);
+    ValueId output = next[0];
+    if (lengths_ != ir::no_value) {
+      // Rows that have ended keep their states and give zeros.
+      const ValueId within = node_.emit(Op::less, {step, lengths_});
+      output = node_.emit(Op::where, {within, output, number(0)});
+      for (std::size_t s = 0; s < next.size(); ++s) next[s] = node_.emit(Op::where, {within, next[s], states[s]});
+    }
+    Values yielded{on};
+    yielded.insert(yielded.end(), next.begin(), next.end());
+    yielded.push_back(output);
+    const Values like(yielded.begin() + 1, yielded.end());
+    return node_.emit_blocks(Op::loop, operands, one(node_.close_block(yielded)), like);
+  }
+
+  Node& node_;
+  std::int64_t gates_;
+  std::vector<std::size_t> state_operands_;
+  DType dtype_;
+  std::int64_t hidden_ = 0, layout_ = 0, directions_ = 1;
+  bool first_reversed_ = false;
+  double clip_ = 0;
+  std::vector<std::string> activations_;
+  std::vector<double> alphas_, betas_;
+  ValueId weights_ = ir::no_value, bias_ = ir::no_value, peepholes_ = ir::no_value;
+  ValueId x_ = ir::no_value, steps_ = ir::no_value, batch_ = ir::no_value, lengths_ = ir::no_value;
+};
+
+}  // namespace
+
+void import_rnn(Node& node) {
+  Recurrent rnn(node, 1, {"Tanh"}, {5});
+  rnn.run([&](std::int64_t direction, ValueId gates, const Values& states) {
+    ValueId sum = rnn.add(gates, rnn.product(states[0], rnn.weights()));
+    if (rnn.bias() != ir::no_value) sum = rnn.add(sum, rnn.slice(rnn.bias(), 1, 2));
+    return Values{rnn.activate(direction, 0, sum)};
+  });
+}
+
+void import_gru(Node& node) {
+  Recurrent gru(node, 3, {"Sigmoid", "Tanh"}, {5});
+  const bool linear_first = node.integer("linear_before_reset", 0) != 0;
+  gru.run([&](std::int64_t direction, ValueId gates, const Values& states) {
+    const ValueId h = states[0], bias = gru.bias();
+    const Values input = gru.split(gates, 3);
+    ValueId both = gru.product(h, gru.slice(gru.weights(), 0, 2));
+    if (bias != ir::no_value) both = gru.add(both, gru.slice(bias, 3, 5));
+    const Values parts = gru.split(both, 2);
+    const ValueId update = gru.activate(direction, 0, gru.add(input[0], parts[0]));
+    const ValueId reset = gru.activate(direction, 0, gru.add(input[1], parts[1]));
+    const ValueId own = gru.slice(gru.weights(), 2, 3);
+    const auto with_bias = [&](ValueId value) { return bias == ir::no_value ? value : gru.add(value, gru.slice(bias, 5, 6)); };
+    const ValueId carried = linear_first ? gru.mul(reset, with_bias(gru.product(h, own))) : with_bias(gru.product(gru.mul(reset, h), own));
+    const ValueId fresh = gru.activate(direction, 1, gru.add(input[2], carried));
+    return Values{gru.add(gru.mul(gru.sub(gru.number(1), update), fresh), gru.mul(update, h))};
+  });
+}
+
+void import_lstm(Node& node) {
+  Recurrent lstm(node, 4, {"Sigmoid", "Tanh", "Tanh"}, {5, 6});
+  const bool coupled = node.integer("input_forget", 0) != 0;
+  lstm.run([&](std::int64_t direction, ValueId gates, const Values& states) {
+    const ValueId h = states[0], c = states[1];
+    ValueId sum = lstm.add(gates, lstm.product(h, lstm.weights()));
+    if (lstm.bias() != ir::no_value) sum = lstm.add(sum, lstm.slice(lstm.bias(), 4, 8));
+    const Values part = lstm.split(sum, 4);  // input, output, forget, cell
+    ValueId input = part[0], output = part[1], forget = part[2];
+    const ValueId peepholes = lstm.peepholes();
+    const auto peep = [&](ValueId gate, std::int64_t place, ValueId cell) {
+      return peepholes == ir::no_value ? gate : lstm.add(gate, lstm.mul(cell, lstm.slice(peepholes, place, place + 1)));
+    };
+    input = lstm.activate(direction, 0, peep(input, 0, c));
+    forget = coupled ? lstm.sub(lstm.number(1), input) : lstm.activate(direction, 0, peep(forget, 2, c));
+    const ValueId fresh = lstm.activate(direction, 1, part[3]);
+    const ValueId next = lstm.add(lstm.mul(forget, c), lstm.mul(input, fresh));
+    output = lstm.activate(direction, 0, peep(output, 1, next));
+    return Values{lstm.mul(output, lstm.activate(direction, 2, next)), next};
+  });
+}
+
+}  // namespace anydim::frontends

@@ -1,0 +1,90 @@
+#include "passes/require_static.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <vector>
+
+#include "ir/error.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::Unsupported,
+              fmt::format("the graph executor takes static programs only: {}; give every input's shape, or use --executor vm", what));
+}
+
+class Gate {
+ public:
+  explicit Gate(const Program& program) : program_(program), sizes_(static_cast<std::size_t>(program.slots)) {
+    for (std::size_t slot = 0; slot < program.leaf_symbols.size(); ++slot)
+      sizes_[slot] = Dim::symbol(program.leaf_symbols[slot].empty() ? "?" : program.leaf_symbols[slot]);
+    for (const Program::Stage& stage : program.stages)
+      for (std::size_t i = 0; i < stage.shapes.expressions.size(); ++i) {
+        const std::size_t slot = static_cast<std::size_t>(stage.first) + i;
+        if (slot < sizes_.size()) sizes_[slot] = stage.shapes.expressions[i];
+      }
+  }
+
+  void run() const {
+    for (const Code::Instruction& instruction : program_.instructions) {
+      if (const auto* launch = std::get_if<Code::Launch>(&instruction)) {
+        need_constant(*launch);
+      } else if (const auto* fetch = std::get_if<Code::Fetch>(&instruction)) {
+        refuse(
+            fmt::format("element {} of %{} decides sizes", fetch->element, program_.buffers[static_cast<std::size_t>(fetch->buffer)].name));
+      } else if (!std::holds_alternative<Code::RunStage>(instruction)) {
+        refuse("it has control flow" + source_of(instruction));
+      }
+    }
+    for (const Code::Output& output : program_.outputs)
+      for (const Code::Slot slot : output.dims)
+        if (!size(slot).is_constant()) refuse(fmt::format("output '{}' has dims ({})", output.name, texts(output.dims)));
+    for (const Program::Stage& stage : program_.stages)
+      for (const Program::Check& check : stage.checks)
+        if (!size(check.left).is_constant() || !size(check.right).is_constant()) refuse(check.message + " is checked at run time");
+  }
+
+ private:
+  const Dim& size(Code::Slot slot) const { return sizes_[static_cast<std::size_t>(slot)]; }
+
+  std::string texts(const std::vector<Code::Slot>& slots) const {
+    std::vector<std::string> list;
+    for (const Code::Slot slot : slots) list.push_back(size(slot).to_string());
+    return fmt::format("{}", fmt::join(list, ", "));
+  }
+
+  void need_constant(const Code::Launch& launch) const {
+    const Region& region = program_.kernels[static_cast<std::size_t>(launch.kernel)].region;
+    bool constant = true;
+    for (const Code::Slot slot : launch.extents) constant = constant && size(slot).is_constant();
+    if (constant) return;
+    std::vector<std::string> list;
+    for (std::size_t i = 0; i < launch.extents.size(); ++i)
+      list.push_back(fmt::format("{} = {}", region.body.symbols.names()[i], size(launch.extents[i]).to_string()));
+    refuse(fmt::format("{} '{}' has dims {}", region.name, launch.source, fmt::join(list, ", ")));
+  }
+
+  static std::string source_of(const Code::Instruction& instruction) {
+    return std::visit(
+        [](const auto& step) -> std::string {
+          if constexpr (requires { step.source; }) return ", " + step.source;
+          return "";
+        },
+        instruction);
+  }
+
+  const Program& program_;
+  std::vector<Dim> sizes_;
+};
+
+}  // namespace
+
+void require_static(const Program& program) { Gate(program).run(); }
+
+}  // namespace anydim::passes

@@ -1,0 +1,12 @@
+// The graph executor's gate.
+#pragma once
+
+#include "ir/program.h"
+
+namespace anydim::passes {
+
+// Passes programs whose sizes are all constants: no control flow, nothing fetched, no shape code, no check. Throws Error{Unsupported} for any other,
+// naming the first op that is not static, its dims and its source node.
+void require_static(const ir::Program& program);
+
+}  // namespace anydim::passes

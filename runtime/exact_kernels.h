@@ -1,0 +1,69 @@
+// Kernels for single shapes, under the policy `exact`: compiled beside the calls when a shape is met, while the general kernel answers.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/program.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/kernel_store.h"
+
+namespace anydim::runtime {
+
+class ExactKernels {
+ public:
+  // At most this many are kept and waited for in one executable; the least recently used goes.
+  static constexpr std::size_t most = 128;
+
+  // All outlive this; `cache` may be null. `kernels`: which of the program's are specialised. `threads`: that launches use, for estimates.
+  ExactKernels(const ir::Program& program, std::vector<bool> kernels, const ir::Backend& backend, Device& device, const KernelCache* cache,
+               int threads, Warning warn);
+  ~ExactKernels();  // waits for the kernel that is being compiled
+  ExactKernels(const ExactKernels&) = delete;
+  ExactKernels& operator=(const ExactKernels&) = delete;
+
+  bool covers(std::int32_t kernel) const {
+    return static_cast<std::size_t>(kernel) < kernels_.size() && kernels_[static_cast<std::size_t>(kernel)];
+  }
+  // Any thread. Null where it isn't there; then it is compiled.
+  std::shared_ptr<const LoadedKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys);
+  void complete();           // returns when all that was asked for is there, was dropped or has failed
+  std::size_t kept() const;  // how many are there
+
+ private:
+  using Key = std::pair<std::int32_t, std::vector<std::int64_t>>;
+  struct Slot {
+    std::shared_ptr<const LoadedKernel> kernel{};
+    std::uint64_t used = 0;
+  };
+  void work();
+  std::shared_ptr<const LoadedKernel> make(const Key& key);
+  void make_room();
+
+  const ir::Program& program_;
+  std::vector<bool> kernels_;
+  const ir::Backend& backend_;
+  Device& device_;
+  const KernelCache* cache_;
+  int threads_;
+  Warning warn_;
+
+  mutable std::mutex mutex_;  // of everything below
+  std::map<Key, Slot> slots_;
+  std::deque<Key> waiting_;
+  std::uint64_t clock_ = 0;
+  bool busy_ = false, stopping_ = false;
+  std::condition_variable changed_;
+  std::thread thread_;
+};
+
+}  // namespace anydim::runtime

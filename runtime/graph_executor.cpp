@@ -1,0 +1,61 @@
+#include "runtime/graph_executor.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace anydim::runtime {
+
+GraphExecutor::GraphExecutor(std::shared_ptr<const Executable> executable)
+    : executable_(std::move(executable)), session_(executable_->device().open_session(*executable_)),
+      slots_(static_cast<std::size_t>(executable_->program().slots)) {
+  executable_->kernels().complete();
+  settle_sizes();
+  const std::shared_ptr<const KernelTables> tables = executable_->kernels().tables();
+  for (const ir::Code::Instruction& instruction : executable_->program().instructions) {
+    if (const auto* run = std::get_if<ir::Code::RunStage>(&instruction)) {
+      steps_.push_back({.stage = static_cast<std::size_t>(run->stage)});
+    } else {
+      steps_.push_back(settled(std::get<ir::Code::Launch>(instruction), *tables));
+    }
+  }
+}
+
+void GraphExecutor::settle_sizes() {
+  const ir::Program& program = executable_->program();
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const ir::Program::Stage& stage = program.stages[s];
+    std::vector<std::int64_t> leaves;
+    for (const ir::Code::Slot slot : stage.leaves) leaves.push_back(slots_[static_cast<std::size_t>(slot)]);
+    const std::span<std::int64_t> values(slots_.data() + stage.first, stage.shapes.expressions.size());
+    internal_check(executable_->interpreter(s).run(leaves, values) < 0, "constant sizes have values");
+  }
+}
+
+GraphExecutor::Step GraphExecutor::settled(const ir::Code::Launch& launch, const KernelTables& tables) const {
+  Step step{.launch = &launch};
+  std::vector<std::int64_t> keys;
+  for (const ir::Code::Slot slot : launch.extents) step.extents.push_back(slots_[static_cast<std::size_t>(slot)]);
+  for (const ir::Code::Slot slot : launch.keys) keys.push_back(slots_[static_cast<std::size_t>(slot)]);
+  const auto kernel = static_cast<std::size_t>(launch.kernel);
+  const auto& entries = executable_->program().kernels[kernel].table.entries;
+  std::size_t met = 0;
+  while (met + 1 < entries.size() && !entries[met].bucket.contains(keys)) ++met;
+  // One that did not compile is served by the general kernel, the last.
+  if (tables.kernels[kernel][met] == nullptr) met = entries.size() - 1;
+  step.kernel = tables.kernels[kernel][met];
+  step.entry = static_cast<std::int32_t>(met);
+  return step;
+}
+
+std::vector<ir::Tensor> GraphExecutor::run(const std::vector<ir::Tensor>& inputs) {
+  executable_->input_binding().bind(inputs, slots_);
+  session_->begin(inputs);
+  for (const Step& step : steps_) {
+    if (step.launch == nullptr) session_->place(step.stage, slots_);
+    else session_->launch({step.launch, &step.kernel, step.entry, step.extents});
+  }
+  return session_->finish(slots_);
+}
+
+}  // namespace anydim::runtime

@@ -1,0 +1,170 @@
+// Control flow, executors and policies on the compiled path.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "api/anydim.h"
+
+namespace anydim {
+namespace {
+
+using ir::DType;
+using ir::Tensor;
+
+CompileOptions quiet() {
+  CompileOptions options;
+  options.threads = 2;
+  options.keep_kernels = false;
+  return options;
+}
+
+Tensor reals(std::vector<std::int64_t> dims, std::vector<double> elements) { return Tensor::of(DType::F32, std::move(dims), elements); }
+Tensor integer(std::int64_t value) { return Tensor::of<std::int64_t>(DType::I64, {}, {value}); }
+
+Tensor ramp(std::vector<std::int64_t> dims) {
+  Tensor tensor(DType::F32, std::move(dims));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set_real(i, 0.25 * static_cast<double>(i % 13) - 1);
+  return tensor;
+}
+
+std::string failure(ErrorKind kind, const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+constexpr const char* countdown = R"(
+fn @main(%x: Tensor[(n), f32], %m: Tensor[(), i64]) {
+  %y = call @down(%x, %m)
+  return %y
+}
+fn @down(%x: Tensor[(n), f32], %m: Tensor[(), i64]) -> Tensor[(n), f32] {
+  %zero = constant(i64 () [0])
+  %more = greater(%m, %zero)
+  %y = if(%more) then {
+    %one = constant(i64 () [1])
+    %less = sub(%m, %one)
+    %next = add(%x, constant(f32 () [1]))
+    %r = call @down(%next, %less) from "/again"
+    yield %r
+  } else {
+    yield %x
+  }
+  return %y
+})";
+
+TEST(ControlFlow, ARecursionTenThousandDeepWorksAndOneWithoutEndSaysSo) {
+  runtime::Context context(compile(ir::parse(countdown), quiet()));
+  EXPECT_EQ(context.run({reals({2}, {1, 2}), integer(10'000)})[0].real_at(1), 10'002);
+  EXPECT_EQ(failure(ErrorKind::Resource, [&] { context.run({reals({2}, {1, 2}), integer(1'000'000'000)}); }),
+            "call '/again' (%r): calls nest more than 200000 deep");
+  EXPECT_EQ(context.run({reals({1}, {5}), integer(3)})[0].real_at(0), 8);
+}
+
+TEST(ControlFlow, ValuesWithoutABoundStayWithinTheMemoryLimit) {
+  CompileOptions options = quiet();
+  options.memory_limit = std::int64_t{1} << 20;
+  runtime::Context context(compile(ir::parse(R"(
+fn @main(%x: Tensor[(n), f32], %m: Tensor[(), i64]) {
+  %y = loop(%m, none, %x) body(%i, %on, %a) {
+    %b = concat(%a, %a) {axis = 0}
+    yield %on, %b
+  }
+  return %y
+})"),
+                                   options));
+  EXPECT_EQ(context.executable().program().unbounded, "loop (%y)");
+  EXPECT_EQ(context.run({ramp({4}), integer(10)})[0].dims(), std::vector<std::int64_t>{4096});
+  const std::string message = failure(ErrorKind::Resource, [&] { context.run({ramp({4}), integer(40)}); });
+  EXPECT_NE(message.find("over the memory limit of 1048576 bytes"), std::string::npos) << message;
+  EXPECT_EQ(context.run({ramp({4}), integer(2)})[0].dims(), std::vector<std::int64_t>{16});
+}
+
+TEST(ControlFlow, AnArgumentOfUnknownDimsIsCheckedOnceAtItsCall) {
+  ir::Module module = ir::parse(R"(
+fn @main(%x: Tensor[(?, ?), f32]) {
+  %a = call @f(%x) from "/first"
+  %b = call @f(%x) from "/second"
+  %c = add(%a, %b)
+  return %c
+}
+fn @f(%p: Tensor[(10, 10), f32]) {
+  %q = softmax(%p)
+  return %q
+})");
+  runtime::Context context(compile(module, quiet()));
+  std::size_t checks = 0;
+  for (const ir::Program::Stage& stage : context.executable().program().stages) checks += stage.checks.size();
+  EXPECT_EQ(checks, 2u) << "one a dimension";
+  EXPECT_EQ(context.run({ramp({10, 10})})[0].dims(), (std::vector<std::int64_t>{10, 10}));
+  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({ramp({10, 9})}); }),
+            "check_shape '/first' (%x_checked): dimension 1 of parameter %p of @f: expected 10, got 9");
+}
+
+constexpr const char* block = R"(
+fn @main(%x: Tensor[(n, 16), f32]) where n in [0, 512] {
+  %w = constant(f32 (16, 32) @random(1))
+  %h = matmul(%x, %w) from "/up"
+  %g = gelu(%h)
+  %y = softmax(%g) {axis = 1}
+  return %y
+})";
+
+TEST(GraphExecutor, TakesStaticProgramsAndGivesTheSameBits) {
+  ir::Module module = ir::parse(block);
+  fix_shapes(module, {{"x", {7, std::nullopt}}});
+  CompileOptions options = quiet();
+  options.static_only = true;
+  auto executable = compile(module, options);
+  runtime::GraphExecutor graph(executable);
+  runtime::Context machine(executable);
+  const std::vector<Tensor> inputs{ramp({7, 16})};
+  for (int round = 0; round < 2; ++round) EXPECT_TRUE(graph.run(inputs)[0].same_bits(machine.run(inputs)[0]));
+  EXPECT_NE(failure(ErrorKind::Inputs, [&] { graph.run({ramp({8, 16})}); }), "");
+}
+
+TEST(GraphExecutor, RefusesTheFirstOpThatIsNotStatic) {
+  CompileOptions options = quiet();
+  options.static_only = true;
+  const std::string message = failure(ErrorKind::Unsupported, [&] { compile(ir::parse(block), options); });
+  EXPECT_NE(message.find("'/up' has dims s0 = n"), std::string::npos) << message;
+  const std::string control = failure(ErrorKind::Unsupported, [&] { compile(ir::parse(countdown), options); });
+  EXPECT_NE(control.find("static programs only"), std::string::npos) << control;
+}
+
+TEST(Policies, GiveEqualResultsAndExactSpecialises) {
+  const std::vector<Tensor> inputs{ramp({33, 16})};
+  const Tensor wanted = runtime::Context(compile(ir::parse(block), quiet())).run(inputs)[0];
+  for (const Policy policy : {Policy::Symbolic, Policy::Bucketed, Policy::Exact}) {
+    CompileOptions options = quiet();
+    options.policies = {{"", policy}};
+    auto executable = compile(ir::parse(block), options);
+    runtime::Context context(executable);
+    context.record_launches(true);
+    for (int round = 0; round < 2; ++round) {
+      const Tensor got = context.run(inputs)[0];
+      for (std::int64_t i = 0; i < got.elements(); ++i) ASSERT_NEAR(got.real_at(i), wanted.real_at(i), 1e-5) << name_of(policy);
+      executable->exact_kernels().complete();
+    }
+    EXPECT_EQ(context.launches()[0].special, policy == Policy::Exact);
+    EXPECT_EQ(executable->exact_kernels().kept() > 0, policy == Policy::Exact);
+  }
+}
+
+TEST(Policies, ExactKeepsABoundedNumber) {
+  CompileOptions options = quiet();
+  options.policies = {{"", Policy::Exact}};
+  auto executable = compile(ir::parse("fn @main(%x: Tensor[(n), f32]) { %y = relu(%x) return %y }"), options);
+  runtime::Context context(executable);
+  for (std::int64_t n = 1; n <= static_cast<std::int64_t>(runtime::ExactKernels::most) + 20; ++n) context.run({ramp({n})});
+  executable->exact_kernels().complete();
+  EXPECT_LE(executable->exact_kernels().kept(), runtime::ExactKernels::most);
+}
+
+}  // namespace
+}  // namespace anydim
