@@ -124,6 +124,7 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
   const auto workspace_bytes = static_cast<std::uint64_t>(value_at(kernel.workspace_bytes, capacity));
   const ptx::DeviceAddress workspace = machine.allocate(std::max(least, workspace_bytes));
 
+  for (const ptx::DeviceAddress address : {extents_address, error_address}) machine.mark_steady(address);
   for (const ir::DeviceLaunch& launch : kernel.launches) {
     ptx::LaunchShape shape;
     bool nothing = false;
@@ -142,6 +143,7 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
       const ptx::DeviceAddress base = map.buffer < 0 ? workspace : buffers.at(static_cast<std::size_t>(map.buffer));
       parameters.add(encode(map, base, capacity), ptx::tensor_map_alignment);
     }
+    machine.options().dependent = launch.dependent;
     const ptx::Report report = machine.launch(module, launch.entry, shape, parameters.bytes());
     result.instructions += report.instructions;
     machine.read(error_address, std::as_writable_bytes(std::span(&result.error, 1)));
