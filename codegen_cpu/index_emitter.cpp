@@ -65,7 +65,8 @@ class Emission {
     llvm::IRBuilder<>& at = code(home);
     // Hoisted code may run where its loop would not: the processor must not trap on 0. As an unsigned maximum, because LLVM 19 takes a select with
     // 1 for a divisor whose lanes are partly known to be 0 as 1 in every lane.
-    if (bottom.low <= 0 && bottom.high >= 0)
+    // Lanes behind a loop's end count on beyond its symbol's range, so ranges say nothing of a divisor that differs between lanes.
+    if ((bottom.low <= 0 && bottom.high >= 0) || b->getType()->isVectorTy())
       b = at.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b, llvm::ConstantInt::get(b->getType(), 1));
     match(at, a, b);
     if (top.low >= 0 && bottom.low >= 0) return modulo ? at.CreateURem(a, b) : at.CreateUDiv(a, b);

@@ -109,7 +109,7 @@ void import_if(Node& node) {
     node.malformed(fmt::format("has branches of {} and {} outputs", results.size(), otherwise.size()));
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (node.lists(results[i]) != node.lists(otherwise[i]))
-      node.malformed(fmt::format("has branches that disagree on the kind of output {}", i));
+      node.unsupported(fmt::format("has branches of which one gives a tensor and one a sequence or optional as output {}", i));
     // An empty sequence has elements of any type.
     if (node.lists(results[i]) == 0 && node.dtype(results[i]) != node.dtype(otherwise[i])) {
       node.malformed(fmt::format("has branches that give {} and {} as output {}", ir::name_of(node.dtype(results[i])),

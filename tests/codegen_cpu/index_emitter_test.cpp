@@ -89,6 +89,9 @@ TEST(IndexEmitter, DivisorsThatAreZeroInSomeLanes) {
   for (const Dim& dividend : {min(Dim(-5), s), s - 50, 3 * j}) {
     EXPECT_EQ(difference_at(floor_div(dividend, divisor), 3), "");
     EXPECT_EQ(difference_at(mod(dividend, divisor), 17), "");
+    // 0 only in lanes behind the loop's end.
+    EXPECT_EQ(difference_at(floor_div(dividend, j - columns), 0), "");
+    EXPECT_EQ(difference_at(mod(dividend, j - columns) * max(s, j), 0), "");
   }
 }
 

@@ -251,7 +251,14 @@ TEST_F(NodeTests, EveryOperatorHasATest) {
     const onnx::ModelProto model = parse_model(mapping->bytes(), folder.string());
     for (const auto& node : model.graph().node()) tested.insert(node.op_type());
   }
-  for (const Operator& row : all_operators()) EXPECT_TRUE(tested.contains(std::string(row.name))) << row.name;
+  // Node tests of these hold sequences or optionals, which read_case() does not read.
+  const std::set<std::string> without_tensors{"ConcatFromSequence", "Optional",          "OptionalGetElement", "OptionalHasElement",
+                                              "SequenceAt",         "SequenceConstruct", "SequenceEmpty",      "SequenceErase",
+                                              "SequenceInsert",     "SequenceLength",    "SequenceMap",        "SplitToSequence"};
+  for (const Operator& row : all_operators()) {
+    const std::string name(row.name);
+    EXPECT_NE(tested.contains(name), without_tensors.contains(name)) << name;
+  }
 }
 
 }  // namespace

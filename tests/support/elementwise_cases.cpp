@@ -20,7 +20,8 @@ const Names real_tests{"is_nan", "is_inf"};
 const Names real_binary{"add", "sub", "mul", "div", "mod", "pow", "min", "max"};
 const Names comparisons{"equal", "less", "less_equal", "greater", "greater_equal"};
 const Names integer_unary{"abs", "neg", "sign", "relu", "bit_not"};
-const Names integer_binary{"add", "sub", "mul", "div", "mod", "pow", "min", "max", "bit_and", "bit_or", "bit_xor"};
+const Names integer_binary{"add", "sub",     "mul",    "div",     "mod",        "pow",        "min",
+                           "max", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"};
 const Names bool_unary{"not"};
 const Names bool_binary{"and", "or", "xor"};
 
