@@ -37,10 +37,18 @@ int swizzle_bytes(int swizzle) { return swizzle == cuda::map_swizzle_none ? 0 : 
 PtxGpu::PtxGpu(ptx::MachineOptions options) : machine_(std::move(options)) {}
 PtxGpu::~PtxGpu() = default;
 
-Address PtxGpu::allocate(std::size_t bytes) { return machine_.allocate(bytes); }
-void PtxGpu::free(Address address) { machine_.free(address); }
+Address PtxGpu::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return machine_.allocate(bytes);
+}
+
+void PtxGpu::free(Address address) {
+  const std::lock_guard lock(mutex_);
+  machine_.free(address);
+}
 
 bool PtxGpu::write(Address address, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
   try {
     machine_.write(address, bytes);
     return true;
@@ -50,6 +58,7 @@ bool PtxGpu::write(Address address, std::span<const std::byte> bytes) {
 }
 
 bool PtxGpu::read(Address address, std::span<std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
   try {
     machine_.read(address, bytes);
     return true;
@@ -72,6 +81,7 @@ std::vector<std::size_t> PtxGpu::parameters(const std::shared_ptr<void>& module,
 
 Result PtxGpu::launch(const std::shared_ptr<void>& module, const std::string& entry, const Shape& shape,
                       const std::vector<std::vector<std::byte>>& parameters) {
+  const std::lock_guard lock(mutex_);
   const ptx::Function& function = *module_of(module).program->entry(entry);
   std::vector<std::byte> block(function.parameter_bytes);
   for (std::size_t i = 0; i < parameters.size(); ++i)

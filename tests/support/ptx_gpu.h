@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "tests/ptx/interpreter.h"
@@ -28,6 +29,7 @@ class PtxGpu : public FakeGpu {
                 std::span<const std::uint64_t> strides, std::span<const unsigned> box, int swizzle) override;
 
  private:
+  std::mutex mutex_;  // a driver may be called from several threads, the interpreter from one at a time
   ptx::Machine machine_;
   std::string findings_;
 };
