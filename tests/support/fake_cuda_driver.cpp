@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <utility>
 
 namespace anydim::tests {
@@ -44,6 +45,7 @@ Handle handle_of(Object* object) {
 }  // namespace
 
 struct FakeCuda::State {
+  std::recursive_mutex mutex;
   std::shared_ptr<FakeGpu> gpu;
   FakeCudaOptions options;
   std::map<std::string, int> calls;
@@ -425,12 +427,28 @@ FakeCuda::FakeCuda(std::shared_ptr<FakeGpu> gpu, FakeCudaOptions options) : stat
 
 FakeCuda::~FakeCuda() = default;
 
+namespace {
+
+template <typename Outcome, typename... Arguments>
+std::function<Outcome(Arguments...)> one_at_a_time(std::function<Outcome(Arguments...)> function, const std::shared_ptr<State>& state) {
+  return [function = std::move(function), state](Arguments... arguments) {
+    const std::lock_guard lock(state->mutex);
+    return function(arguments...);
+  };
+}
+
+}  // namespace
+
 std::shared_ptr<const cuda::Driver> FakeCuda::driver() const {
   auto driver = std::make_shared<cuda::Driver>();
   add_device(*driver, state_);
   add_memory(*driver, state_);
   add_kernels(*driver, state_);
   add_streams(*driver, state_);
+  // A driver may be called from several threads.
+#define ANYDIM_CUDA(member, symbol, ...) driver->member = one_at_a_time(std::move(driver->member), state_);
+#include "runtime/cuda_driver.def"
+#undef ANYDIM_CUDA
   driver->file = "a driver for tests";
   return driver;
 }
