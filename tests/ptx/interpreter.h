@@ -50,6 +50,8 @@ struct MachineOptions {
   // The launch may begin before its predecessor ends: a thread may touch memory that is not marked as steady only behind its
   // griddepcontrol.wait.
   bool dependent = false;
+  // Where given: PTX lines whose instruction ran for some lane become true; launches only add to it.
+  std::vector<bool>* executed_lines = nullptr;
 };
 
 enum class FindingKind {

@@ -12,6 +12,12 @@ constexpr int turn_instructions = 256;  // of a warp before another one gets its
 constexpr std::size_t maximum_waits_told = 40;
 constexpr int maximum_releases = 1000;  // of lanes from meetings while nothing else happens
 
+void mark_line(std::vector<bool>& lines, std::int32_t line) {
+  const auto index = static_cast<std::size_t>(line);
+  if (lines.size() <= index) lines.resize(index + 1);
+  lines[index] = true;
+}
+
 }  // namespace
 
 bool Execution::run_warp(Warp& warp) {
@@ -55,6 +61,7 @@ void Execution::run_fragment(Warp& warp, int budget) {
       ++fragment.pc;
       continue;
     }
+    if (options.executed_lines != nullptr) mark_line(*options.executed_lines, instruction.line);
     if (instruction.aligned && mask != warp.live && !stuck_.empty() && effects == timeout_effects_)
       warp.stop(FindingKind::Deadlock, -1, "no warp can go on\n" + stuck_);
     if (instruction.aligned && mask != warp.live)

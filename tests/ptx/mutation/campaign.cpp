@@ -1,5 +1,6 @@
 #include "tests/ptx/mutation/campaign.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -16,26 +17,36 @@ namespace anydim::ptx {
 namespace {
 
 // What the first timing that fails says; empty: the mutant survived.
-std::string run_all_timings(const MutationCase& mutation_case, const Module& module) {
+std::string run_all_timings(const MutationCase& mutation_case, const Module& module, std::vector<bool>* executed_lines = nullptr) {
   for (const TimedRun& run : timed_runs()) {
     MachineOptions options;
     options.timing = run.timing;
     options.seed = run.seed;
     options.instruction_limit = 4 * mutation_case.instructions + 100'000;
     options.idle_limit = 100'000;
+    options.executed_lines = executed_lines;
     std::string wrong = mutation_case.run(module, options);
     if (!wrong.empty()) return wrong;
   }
   return {};
 }
 
+bool is_reached(const Mutant& mutant, const std::vector<bool>& executed) {
+  return std::ranges::any_of(mutant.lines, [&](int line) {
+    const auto index = static_cast<std::size_t>(line);
+    return index < executed.size() && executed[index];
+  });
+}
+
 }  // namespace
 
 MutationResult run_mutants(const MutationCase& mutation_case, int threads) {
   MutationResult result;
-  result.baseline = run_all_timings(mutation_case, parse_ptx(mutation_case.ptx));
+  std::vector<bool> executed;
+  result.baseline = run_all_timings(mutation_case, parse_ptx(mutation_case.ptx), &executed);
   if (!result.baseline.empty()) return result;
-  const std::vector<Mutant> mutants = mutants_of(mutation_case.ptx);
+  std::vector<Mutant> mutants = mutants_of(mutation_case.ptx);
+  result.unreached = std::erase_if(mutants, [&](const Mutant& mutant) { return !is_reached(mutant, executed); });
   result.mutants = mutants.size();
   std::vector<char> survived(mutants.size(), 0);
   std::atomic<std::size_t> next{0};
@@ -48,7 +59,7 @@ MutationResult run_mutants(const MutationCase& mutation_case, int threads) {
   for (int i = 0; i < threads; ++i) workers.emplace_back(work);
   for (std::thread& worker : workers) worker.join();
   for (std::size_t i = 0; i < mutants.size(); ++i) {
-    if (survived[i] != 0) result.survivors.push_back({mutants[i].name, mutants[i].line});
+    if (survived[i] != 0) result.survivors.push_back({mutants[i].name, mutants[i].lines.front()});
   }
   return result;
 }
@@ -95,8 +106,6 @@ std::string compare_survivors(const MutationResult& result, const std::string& p
     if (found != listed.end()) listed.erase(found);
   }
   for (const auto& [mutant, reason] : listed) differences += fmt::format("listed, but caught or not there: {}\n", mutant);
-  const std::size_t caught = result.mutants - result.survivors.size();
-  if (caught * 100 < result.mutants * 95) differences += fmt::format("only {} of {} mutants were caught\n", caught, result.mutants);
   return differences;
 }
 

@@ -53,10 +53,8 @@ class Mutator {
   void add(MutationKind kind, std::string_view what, std::string replacement) {
     mutants_.push_back({.name = fmt::format("{} {} #{}", what, statement_->opcode, number_),
                         .kind = kind,
-                        .line = statement_->line,
-                        .begin = statement_->begin,
-                        .end = statement_->end,
-                        .replacement = std::move(replacement)});
+                        .lines = {statement_->line},
+                        .edits = {{statement_->begin, statement_->end, std::move(replacement)}}});
   }
 
   // The statement with one operand replaced.
@@ -125,17 +123,23 @@ class Mutator {
         fmt::format("{}mov.{} {}, {};", statement_->guard, statement_->opcode.substr(4), operands()[0], operands()[1]));
   }
 
+  // Compilers write one comparison of the source more than once, also as its opposite (a < b here, a >= b there): all change together.
   void comparisons() {
-    static const std::map<std::string, std::string> other{{"lt", "le"}, {"le", "lt"}, {"gt", "ge"}, {"ge", "gt"}};
     const std::string& opcode = statement_->opcode;
     if (!opcode.starts_with("setp.") || opcode.find(".f") != std::string::npos || opcode.find(".bf") != std::string::npos) return;
-    const auto found = other.find(opcode.substr(5, 2));
-    if (found == other.end()) return;
-    std::string changed = opcode;
-    changed.replace(5, 2, found->second);
-    add(MutationKind::Comparison, "move the bound of", fmt::format("{}{} {};", statement_->guard, changed, fmt::join(operands(), ", ")));
+    const std::string relation = opcode.substr(5, 2);
+    const bool below = relation == "lt" || relation == "le";
+    if (!below && relation != "gt" && relation != "ge") return;
+    const std::string ignoring = fmt::format("{}setp.{}.u32 {}, 0, 0;", statement_->guard, below ? "eq" : "ne", operands()[0]);
+    const bool strict = relation == "lt" || relation == "ge";  // the bound itself lies outside
+    const std::string key = fmt::format("{} {} {} {}", operands()[1], operands()[2], strict, opcode.substr(8));
+    const auto [found, is_new] = compared_.try_emplace(key, mutants_.size());
+    if (is_new) return add(MutationKind::Comparison, "ignore the bound of", ignoring);
+    mutants_[found->second].lines.push_back(statement_->line);
+    mutants_[found->second].edits.push_back({statement_->begin, statement_->end, ignoring});
   }
 
+  std::map<std::string, std::size_t> compared_;  // which mutant
   std::vector<Statement> statements_;
   const Statement* statement_ = nullptr;
   int number_ = 0;
@@ -147,7 +151,13 @@ class Mutator {
 std::vector<Mutant> mutants_of(std::string_view ptx) { return Mutator(ptx).mutants(); }
 
 std::string mutated(const Mutant& mutant, std::string_view ptx) {
-  return fmt::format("{}{}{}", ptx.substr(0, mutant.begin), mutant.replacement, ptx.substr(mutant.end));
+  std::string text;
+  std::size_t done = 0;
+  for (const Edit& edit : mutant.edits) {
+    text += fmt::format("{}{}", ptx.substr(done, edit.begin - done), edit.replacement);
+    done = edit.end;
+  }
+  return text + std::string(ptx.substr(done));
 }
 
 }  // namespace anydim::ptx

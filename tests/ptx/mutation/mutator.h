@@ -19,12 +19,18 @@ enum class MutationKind {
   Comparison,    // an integer comparison takes or leaves its bound
 };
 
+// A stretch of the text and what stands there instead.
+struct Edit {
+  std::size_t begin = 0, end = 0;
+  std::string replacement;
+  friend bool operator==(const Edit&, const Edit&) = default;
+};
+
 struct Mutant {
   std::string name;  // kind, opcode and its number among the file's instructions of that opcode: "delete bar.sync #2"
   MutationKind kind = MutationKind::Delete;
-  int line = 0;  // of the original
-  std::size_t begin = 0, end = 0;
-  std::string replacement;
+  std::vector<int> lines;   // of the original, one for each edit
+  std::vector<Edit> edits;  // in the order of the text
 };
 
 // Every mutant of the file, in the order of its text.

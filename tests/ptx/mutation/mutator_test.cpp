@@ -54,13 +54,13 @@ TEST(Statements, OfAFunction) {
 
 std::string replacement(std::string_view name) {
   for (const Mutant& mutant : mutants_of(text)) {
-    if (mutant.name == name) return mutant.replacement;
+    if (mutant.name == name) return mutant.edits.front().replacement;
   }
   return "no such mutant";
 }
 
 TEST(Mutator, EveryKind) {
-  EXPECT_EQ(replacement("move the bound of setp.lt.s32 #1"), "setp.le.s32 %p1, %r1, %r2;");
+  EXPECT_EQ(replacement("ignore the bound of setp.lt.s32 #1"), "setp.eq.u32 %p1, 0, 0;");
   EXPECT_EQ(replacement("pass mbarrier.try_wait.parity.shared::cta.b64 #1"), "setp.eq.u32 P, 0, 0;");
   EXPECT_EQ(replacement("invert parity of mbarrier.try_wait.parity.shared::cta.b64 #1"),
             "{ .reg .b32 %mutated; xor.b32 %mutated, %r4, 1; mbarrier.try_wait.parity.shared::cta.b64 P, [%r3], %mutated; }");
@@ -76,14 +76,31 @@ TEST(Mutator, EveryKind) {
   EXPECT_EQ(mutants_of(text).size(), 18u);
 }
 
-TEST(Mutator, AppliesInPlace) {
+TEST(Mutator, ChangesOnlyItsPlaces) {
   for (const Mutant& mutant : mutants_of(text)) {
     const std::string changed = mutated(mutant, text);
-    EXPECT_EQ(changed.size(), text.size() - (mutant.end - mutant.begin) + mutant.replacement.size());
-    EXPECT_EQ(statements_of(changed).size() + (mutant.replacement.empty() ? 1 : 0),
-              statements_of(text).size() + (mutant.replacement.starts_with("{") ? 1 : 0))
-        << mutant.name;
+    std::size_t size = text.size(), statements = statements_of(text).size();
+    for (const Edit& edit : mutant.edits) {
+      size += edit.replacement.size() - (edit.end - edit.begin);
+      statements += edit.replacement.empty() ? -1 : edit.replacement.starts_with("{") ? 1 : 0;
+    }
+    EXPECT_EQ(changed.size(), size) << mutant.name;
+    EXPECT_EQ(statements_of(changed).size(), statements) << mutant.name;
   }
+}
+
+TEST(Mutator, OppositeComparisonsChangeTogether) {
+  const std::string_view pair = R"(
+.entry kernel() {
+  setp.lt.s32 %p1, %r1, %r2;
+  setp.ge.s32 %p2, %r1, %r2;
+  setp.gt.s32 %p3, %r1, %r2;
+})";
+  const std::vector<Mutant> mutants = mutants_of(pair);
+  ASSERT_EQ(mutants.size(), 2u);
+  EXPECT_EQ(mutants[0].lines, (std::vector<int>{3, 4}));
+  EXPECT_NE(mutated(mutants[0], pair).find("setp.eq.u32 %p1, 0, 0;\n  setp.ne.u32 %p2, 0, 0;"), std::string::npos);
+  EXPECT_EQ(mutants[1].lines, (std::vector<int>{5}));
 }
 
 }  // namespace
