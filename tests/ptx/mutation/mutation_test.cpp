@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "codegen_cuda/attention_skeletons.h"
 #include "codegen_cuda/matmul_skeletons.h"
 #include "ir/schedule.h"
-#include "tests/codegen_cuda/attention_cases.h"
 #include "tests/codegen_cuda/kernel_case.h"
 #include "tests/ptx/kernels/persistent_matmul.h"
 #include "tests/ptx/mutation/campaign.h"
@@ -16,10 +14,8 @@ namespace anydim::ptx {
 namespace {
 
 using codegen_cuda::Skeleton;
-using codegen_cuda::testing::AttentionMask;
 using codegen_cuda::testing::CaseOptions;
 using codegen_cuda::testing::KernelCase;
-using codegen_cuda::testing::merged_attention;
 using codegen_cuda::testing::Symbols;
 
 // How many mutants of all kernels were caught.
@@ -62,7 +58,8 @@ void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& 
   for (const auto& [symbols, capacity] : generated.shapes) {
     CaseOptions options{.machine = {}, .capacity = capacity};
     options.machine.architecture = target.architecture;
-    instructions = std::max(instructions, run_case(*kernel, parse_ptx(kernel->ptx), symbols, integer_inputs(*kernel->region, symbols), options).instructions);
+    instructions = std::max(
+        instructions, run_case(*kernel, parse_ptx(kernel->ptx), symbols, integer_inputs(*kernel->region, symbols), options).instructions);
   }
   expect_caught({.name = generated.name,
                  .ptx = kernel->ptx,
@@ -111,7 +108,7 @@ fn @main(%x: Tensor[(n, {1}), bf16], %w: Tensor[({0}, {1}), bf16], %bias: Tensor
                      columns, depth);
 }
 
-TEST(Mutation, GeneratedKernels) {
+TEST(Mutation, GeneratedMatmul) {
   Score score;
   expect_caught({.name = "matmul_mma",
                  .part = "a100",
@@ -127,22 +124,6 @@ TEST(Mutation, GeneratedKernels) {
                    .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}}},
                   *codegen_cuda::make_matmul_wgmma_skeleton(), score);
   }
-  expect_caught({.name = "attention_mma",
-                 .part = "a100",
-                 .schedule = "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2",
-                 .region = merged_attention({.heads = 2, .depth = 32, .mask = AttentionMask::Padding}),
-                 .shapes = {{{{"b", 2}, {"s", 150}}}, {{{"b", 1}, {"s", 33}}, {{"b", 2}, {"s", 40}}}, {{{"b", 1}, {"s", 17}}}},
-                 .tolerance = 2e-2,
-                 .keys = 2},
-                *codegen_cuda::make_attention_mma_skeleton(), score);
-  expect_caught({.name = "attention_wgmma",
-                 .part = "h200",
-                 .schedule = "attention_wgmma groups=1 keys=32 stages=2",
-                 .region = merged_attention({.heads = 2, .depth = 32, .mask = AttentionMask::None}),
-                 .shapes = {{{{"b", 2}, {"s", 150}}}, {{{"b", 1}, {"s", 33}}, {{"b", 2}, {"s", 40}}}, {{{"b", 1}, {"s", 17}}}},
-                 .tolerance = 2e-2,
-                 .keys = 2},
-                *codegen_cuda::make_attention_wgmma_skeleton(), score);
   expect_95_percent(score);
 }
 
