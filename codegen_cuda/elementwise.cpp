@@ -116,8 +116,16 @@ class Elementwise {
       case Op::bit_and: return whole(infix("&").c_str());
       case Op::bit_or: return whole(infix("|").c_str());
       case Op::bit_xor: return whole(infix("^").c_str());
+      case Op::shift_left: return shifted(fmt::format("(unsigned long long)({}) << {}", a(), b()), "0");
+      case Op::shift_right: return shifted(fmt::format("{} >> {}", a(), b()), is_signed ? fmt::format("{} < 0 ? -1 : 0", a()) : "0");
       default: return comparison();
     }
+  }
+
+  // `within` where the count, taken as unsigned, is below the width; else `beyond`.
+  std::string shifted(const std::string& within, const std::string& beyond) {
+    return fmt::format("(unsigned long long)({}) < {} ? ({})({}) : ({})({})", b(), 8 * ir::size_of(dtype_), value_type(dtype_), within,
+                       value_type(dtype_), beyond);
   }
 
   std::string on_reals() {
