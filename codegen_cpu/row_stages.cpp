@@ -4,6 +4,7 @@
 #include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_loop.h"
 #include "ir/error.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -11,16 +12,6 @@ namespace {
 
 using ir::Dim;
 using ir::DType;
-
-ir::Op op_of(ir::Reduce reduce) {
-  switch (reduce) {
-    case ir::Reduce::Sum: return ir::Op::add;
-    case ir::Reduce::Product: return ir::Op::mul;
-    case ir::Reduce::Max: return ir::Op::max;
-    case ir::Reduce::Min: return ir::Op::min;
-  }
-  internal_error("a reduction is one of four");
-}
 
 // What an empty row gives.
 llvm::Constant* identity(KernelBuilder& kernel, ir::Reduce reduce, DType dtype) {
@@ -100,7 +91,7 @@ class Accumulator {
   }
   llvm::Value* combine(Scope& scope, llvm::Value* a, llvm::Value* b) {
     ir::ScalarStep step;
-    step.op = op_of(reduction_.kind);
+    step.op = ir::joining_op(reduction_.kind);
     step.dtype = reduction_.dtype;
     return emit_elementwise(kernel_, scope, step, reduction_.dtype, {a, b}, nullptr);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -40,44 +41,8 @@ ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& p
     info.below = step.index.at(0);
     kernel_.symbols().declare(name, std::move(info));
   }
-  for (const ScalarStep& step : steps_) {
-    const bool from_operand = std::any_of(step.operands.begin(), step.operands.end(),
-                                          [&](std::int32_t operand) { return reduced_[static_cast<std::size_t>(operand)]; });
-    reduced_.push_back(step.kind == ScalarStep::Kind::Accumulated || from_operand);
-  }
-  find_guards(roots);
-}
-
-void ProgramEmitter::find_guards(const std::vector<std::int32_t>& roots) {
-  const std::size_t count = steps_.size();
-  struct Need {
-    bool used = false, always = false;
-    std::vector<std::int32_t> guards;
-  };
-  std::vector<Need> needs(count);
-  for (const std::int32_t root : roots) needs[static_cast<std::size_t>(root)] = {.used = true, .always = true, .guards = {}};
-  for (std::size_t i = count; i-- > 0;) {
-    if (!needs[i].used) needs[i].always = true;  // nobody inside uses it: somebody outside may
-    const auto add = [&](std::size_t operand, const Need& need) {
-      Need& target = needs[operand];
-      target.used = true;
-      target.always |= need.always;
-      for (const std::int32_t guard : need.guards) {
-        if (std::find(target.guards.begin(), target.guards.end(), guard) == target.guards.end()) target.guards.push_back(guard);
-      }
-    };
-    const ScalarStep& step = steps_[i];
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      const bool inside = step.kind == ScalarStep::Kind::Guarded && k == 0;
-      add(static_cast<std::size_t>(step.operands[k]), inside ? Need{true, false, {static_cast<std::int32_t>(i)}} : needs[i]);
-    }
-    for (const Dim& index : step.index) {
-      for (const auto& [name, symbol] : names_) {
-        if (index.mentions(symbol.leaf())) add(static_cast<std::size_t>(std::stoi(name.substr(1))), needs[i]);
-      }
-    }
-  }
-  for (Need& need : needs) guards_.push_back(need.always ? std::vector<std::int32_t>{} : std::move(need.guards));
+  guards_ = ir::guards_of(program, roots);
+  reduced_ = ir::computed_from_accumulated(program);
 }
 
 void ProgramEmitter::set_accumulated(std::int32_t slot, llvm::Value* value, Scope& home) { accumulated_[slot] = {value, &home}; }

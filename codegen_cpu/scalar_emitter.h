@@ -45,7 +45,6 @@ class ProgramEmitter {
     ir::Dim index;
   };
 
-  void find_guards(const std::vector<std::int32_t>& roots);
   ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
   Placed place(Scope& scope, std::int32_t step);
   Scope& home_of_step(Scope& scope, const ir::ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands);

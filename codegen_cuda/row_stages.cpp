@@ -7,6 +7,7 @@
 
 #include "codegen_cuda/vector_lanes.h"
 #include "ir/error.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -14,16 +15,6 @@ namespace {
 
 using ir::Dim;
 using ir::DType;
-
-ir::Op op_of(ir::Reduce reduce) {
-  switch (reduce) {
-    case ir::Reduce::Sum: return ir::Op::add;
-    case ir::Reduce::Product: return ir::Op::mul;
-    case ir::Reduce::Max: return ir::Op::max;
-    case ir::Reduce::Min: return ir::Op::min;
-  }
-  internal_error("a reduction is one of four");
-}
 
 class StageWriter {
  public:
@@ -214,7 +205,7 @@ std::string neutral(const ir::RowStage::Reduction& reduction) {
 
 std::string combined(KernelWriter& kernel, const ir::RowStage::Reduction& reduction, const std::string& a, const std::string& b) {
   ir::ScalarStep step;
-  step.op = op_of(reduction.kind);
+  step.op = ir::joining_op(reduction.kind);
   step.dtype = reduction.dtype;
   return elementwise(kernel, step, reduction.dtype, {a, b});
 }

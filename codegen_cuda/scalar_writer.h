@@ -53,7 +53,6 @@ class ScalarWriter {
     std::string text;
     CodeScope* home = nullptr;
   };
-  void find_guards(const std::vector<std::int32_t>& roots);
   ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
   Placed place(CodeScope& scope, std::int32_t step);
   void place_symbols(CodeScope& scope, const ir::ScalarStep& step);

@@ -1,0 +1,64 @@
+#include "ir/scalar_program.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ir/error.h"
+
+namespace anydim::ir {
+
+std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program, const std::vector<std::int32_t>& roots) {
+  struct Need {
+    bool used = false, always = false;
+    std::vector<std::int32_t> guards;
+  };
+  std::vector<Need> needs(program.steps.size());
+  for (const std::int32_t root : roots) needs[static_cast<std::size_t>(root)] = {.used = true, .always = true, .guards = {}};
+  for (std::size_t i = program.steps.size(); i-- > 0;) {
+    if (!needs[i].used) needs[i].always = true;  // nobody inside uses it: somebody outside may
+    const auto add = [&](std::size_t operand, const Need& need) {
+      Need& target = needs[operand];
+      target.used = true;
+      target.always |= need.always;
+      for (const std::int32_t guard : need.guards) {
+        if (std::find(target.guards.begin(), target.guards.end(), guard) == target.guards.end()) target.guards.push_back(guard);
+      }
+    };
+    const ScalarStep& step = program.steps[i];
+    for (std::size_t k = 0; k < step.operands.size(); ++k) {
+      const bool inside = step.kind == ScalarStep::Kind::Guarded && k == 0;
+      add(static_cast<std::size_t>(step.operands[k]), inside ? Need{true, false, {static_cast<std::int32_t>(i)}} : needs[i]);
+    }
+    for (const Dim& index : step.index) {
+      for (const DimLeaf& leaf : index.leaves()) {
+        if (leaf.is_symbol() && leaf.symbol[0] == '#') add(static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1))), needs[i]);
+      }
+    }
+  }
+  std::vector<std::vector<std::int32_t>> guards;
+  for (Need& need : needs) guards.push_back(need.always ? std::vector<std::int32_t>{} : std::move(need.guards));
+  return guards;
+}
+
+std::vector<bool> computed_from_accumulated(const ScalarProgram& program) {
+  std::vector<bool> computed;
+  for (const ScalarStep& step : program.steps) {
+    const bool from_operand = std::any_of(step.operands.begin(), step.operands.end(),
+                                          [&](std::int32_t operand) { return computed[static_cast<std::size_t>(operand)]; });
+    computed.push_back(step.kind == ScalarStep::Kind::Accumulated || from_operand);
+  }
+  return computed;
+}
+
+Op joining_op(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::Sum: return Op::add;
+    case Reduce::Product: return Op::mul;
+    case Reduce::Max: return Op::max;
+    case Reduce::Min: return Op::min;
+  }
+  internal_error("a reduction is one of four");
+}
+
+}  // namespace anydim::ir

@@ -1,0 +1,21 @@
+// What every code generator asks of scalar programs and reductions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/loop_form.h"
+
+namespace anydim::ir {
+
+// For each step the Guarded steps that it runs for: it is needed only where one of them takes its operand 0. Empty: always. `roots` are the
+// steps whose values are asked for from outside; a step that nobody inside uses counts as asked for too.
+std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program, const std::vector<std::int32_t>& roots);
+
+// For each step whether it is computed from an Accumulated one.
+std::vector<bool> computed_from_accumulated(const ScalarProgram& program);
+
+// The elementwise op that joins two partial results.
+Op joining_op(Reduce reduce);
+
+}  // namespace anydim::ir
