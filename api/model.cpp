@@ -56,6 +56,10 @@ std::shared_ptr<const runtime::Executable> Model::padded() const {
   return padded_;
 }
 
+runtime::BatchRule Model::batch_rule(std::int64_t tokens) const {
+  return {.tokens = tokens, .counted = packing_ ? runtime::CountedTokens::Useful : runtime::CountedTokens::Padded};
+}
+
 void Model::complete() const {
   if (packed_ != nullptr) packed_->kernels().complete();
   const std::lock_guard lock(mutex_);

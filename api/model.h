@@ -9,6 +9,7 @@
 
 #include "api/compile.h"
 #include "api/inputs.h"
+#include "runtime/batcher.h"
 #include "runtime/packing.h"
 
 namespace anydim {
@@ -28,6 +29,8 @@ class Model {
   const std::shared_ptr<const runtime::Executable>& packed() const { return packed_; }  // null: not packed
   // Compiled when a call first needs it, where calls are packed.
   std::shared_ptr<const runtime::Executable> padded() const;
+  // Batches of at most so many tokens, of those that a call computes: useful ones where calls are packed, padded ones elsewhere.
+  runtime::BatchRule batch_rule(std::int64_t tokens) const;
   // Waits until every kernel of what has been compiled is there.
   void complete() const;
 

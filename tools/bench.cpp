@@ -62,19 +62,17 @@ std::vector<ir::Tensor> feed(const std::vector<InputInfo>& inputs, NamedTensors 
 
 Figures measure(const BenchOptions& options, const CommonOptions& common, const ProcessClock& process) {
   const std::vector<Text> texts = read_tokens(options.tokens);
-  BatchRule rule{.texts = {}, .tokens = {}, .sorted = options.order == "sorted"};
-  if (options.batch > 0) rule.texts = options.batch;
-  if (options.batch_tokens > 0) rule.tokens = options.batch_tokens;
-  const std::vector<Batch> batches = make_batches(texts, rule);
-
   Figures figures;
   const auto begin = Clock::now();
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
   const auto model = Model::compile(load_model(options.arguments[0]), compile_options);
   figures.load_s = seconds_since(begin);
+  runtime::BatchRule rule = options.batch_tokens > 0 ? model->batch_rule(options.batch_tokens) : runtime::BatchRule{.texts = options.batch};
+  rule.sorted = options.order == "sorted";
+  const std::vector<runtime::Batch> batches = runtime::make_batches(lengths_of(texts), rule);
   std::vector<std::vector<ir::Tensor>> work;
-  for (const Batch& batch : batches) work.push_back(feed(model->inputs(), batch_inputs(texts, batch)));
+  for (const runtime::Batch& batch : batches) work.push_back(feed(model->inputs(), batch_inputs(texts, batch)));
   for (const Text& text : texts) figures.useful_tokens += static_cast<std::int64_t>(text.size());
 
   ModelContext context(model);
@@ -152,7 +150,9 @@ void add_bench(CLI::App& app, CommonOptions& common, Action& action, const Proce
                       "a model; with --op shapes instead: M,N,K of a matmul, BATCH,HEADS,LENGTH,HEAD of attention");
   command->add_option("--tokens", options->tokens, "one JSON list of token ids a line");
   command->add_option("--batch", options->batch, "texts a batch")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--batch-tokens", options->batch_tokens, "padded tokens a batch, at most (at least one text)")
+  command
+      ->add_option("--batch-tokens", options->batch_tokens,
+                   "tokens a batch, at most (at least one text): useful ones where calls are packed, else padded")
       ->check(CLI::Range(1, 1 << 30));
   command->add_option("--order", options->order, "arrival: as in the file; sorted: by length")
       ->check(CLI::IsMember({"arrival", "sorted"}))

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <utility>
 
 namespace anydim::tools {
 
@@ -43,26 +41,13 @@ std::vector<Text> read_tokens(const std::filesystem::path& file) {
   return texts;
 }
 
-std::vector<Batch> make_batches(const std::vector<Text>& texts, const BatchRule& rule) {
-  std::vector<std::size_t> order(texts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (rule.sorted) std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(texts[i].size(), i); });
-  std::vector<Batch> batches;
-  for (const std::size_t i : order) {
-    const auto length = static_cast<std::int64_t>(texts[i].size());
-    const auto fits = [&](const Batch& batch) {
-      const auto count = static_cast<std::int64_t>(batch.texts.size());
-      if (rule.texts && count >= *rule.texts) return false;
-      return !rule.tokens || (count + 1) * std::max(batch.longest, length) <= *rule.tokens;
-    };
-    if (batches.empty() || !fits(batches.back())) batches.emplace_back();
-    batches.back().texts.push_back(i);
-    batches.back().longest = std::max(batches.back().longest, length);
-  }
-  return batches;
+std::vector<std::int64_t> lengths_of(const std::vector<Text>& texts) {
+  std::vector<std::int64_t> lengths;
+  for (const Text& text : texts) lengths.push_back(static_cast<std::int64_t>(text.size()));
+  return lengths;
 }
 
-NamedTensors batch_inputs(const std::vector<Text>& texts, const Batch& batch) {
+NamedTensors batch_inputs(const std::vector<Text>& texts, const runtime::Batch& batch) {
   const std::vector<std::int64_t> dims{static_cast<std::int64_t>(batch.texts.size()), batch.longest};
   ir::Tensor ids(ir::DType::I64, dims), mask(ir::DType::I64, dims);
   const ir::Tensor types(ir::DType::I64, dims);

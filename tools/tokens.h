@@ -1,9 +1,8 @@
-// Texts as token ids, and the batches that are made of them.
+// Texts as token ids, and the inputs that a batch of them makes.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,19 +15,9 @@ using Text = std::vector<std::int64_t>;
 // One JSON list of token ids a line. Throws Error{Malformed} naming the line: no list, no integer, negative, empty, no line at all.
 std::vector<Text> read_tokens(const std::filesystem::path& file);
 
-struct Batch {
-  std::vector<std::size_t> texts;  // positions in the file
-  std::int64_t longest = 0;        // tokens of the longest
-};
-
-struct BatchRule {
-  std::optional<std::int64_t> texts;   // texts a batch; the last may have fewer
-  std::optional<std::int64_t> tokens;  // padded tokens a batch, at least one text
-  bool sorted = false;                 // by length, equal lengths in file order; else in file order
-};
-std::vector<Batch> make_batches(const std::vector<Text>& texts, const BatchRule& rule);
+std::vector<std::int64_t> lengths_of(const std::vector<Text>& texts);
 
 // Padded [texts, longest] tensors: ids (0 where padded), mask (1 where a token is), types (0).
-NamedTensors batch_inputs(const std::vector<Text>& texts, const Batch& batch);
+NamedTensors batch_inputs(const std::vector<Text>& texts, const runtime::Batch& batch);
 
 }  // namespace anydim::tools

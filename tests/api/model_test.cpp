@@ -82,6 +82,12 @@ TEST(Model, OtherMasksTakeThePaddedWay) {
   EXPECT_THROW(context.run(inputs), Error);
 }
 
+TEST(Model, BatchesCountWhatACallComputes) {
+  EXPECT_EQ(tiny_bert(MaskedRows::Zero)->batch_rule(100).counted, runtime::CountedTokens::Useful);
+  EXPECT_EQ(tiny_bert(MaskedRows::Keep)->batch_rule(100).counted, runtime::CountedTokens::Padded);
+  EXPECT_EQ(tiny_bert(MaskedRows::Keep)->batch_rule(100).tokens, 100);
+}
+
 TEST(Model, AnEmptyBatch) {
   const auto packed = tiny_bert(MaskedRows::Zero);
   ModelContext context(packed);

@@ -47,25 +47,10 @@ TEST_F(TokensTest, MalformedLinesAreNamed) {
   EXPECT_THROW(read_tokens(file()), Error);
 }
 
-std::vector<std::vector<std::size_t>> grouped(const std::vector<Batch>& batches) {
-  std::vector<std::vector<std::size_t>> groups;
-  for (const Batch& batch : batches) groups.push_back(batch.texts);
-  return groups;
-}
-
-TEST(MakeBatches, ByCountAndByTokens) {
-  const std::vector<Text> texts{Text(5, 1), Text(2, 1), Text(9, 1), Text(2, 1), Text(1, 1)};
-  using Groups = std::vector<std::vector<std::size_t>>;
-  EXPECT_EQ(grouped(make_batches(texts, {.texts = 2, .tokens = {}, .sorted = false})), (Groups{{0, 1}, {2, 3}, {4}}));
-  EXPECT_EQ(grouped(make_batches(texts, {.texts = 2, .tokens = {}, .sorted = true})), (Groups{{4, 1}, {3, 0}, {2}}));
-  EXPECT_EQ(grouped(make_batches(texts, {.texts = {}, .tokens = 10, .sorted = false})), (Groups{{0, 1}, {2}, {3, 4}}));
-  EXPECT_EQ(grouped(make_batches(texts, {.texts = {}, .tokens = 6, .sorted = true})), (Groups{{4, 1, 3}, {0}, {2}}));
-  EXPECT_EQ(make_batches(texts, {.texts = 2, .tokens = {}, .sorted = false})[1].longest, 9);
-}
-
 TEST(BatchInputs, ArePadded) {
   const std::vector<Text> texts{{7, 8, 9}, {5}};
-  const NamedTensors inputs = batch_inputs(texts, {{1, 0}, 3});
+  EXPECT_EQ(lengths_of(texts), (std::vector<std::int64_t>{3, 1}));
+  const NamedTensors inputs = batch_inputs(texts, {.texts = {1, 0}, .longest = 3, .useful = 4});
   EXPECT_TRUE(inputs.at("input_ids").same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {5, 0, 0, 7, 8, 9})));
   EXPECT_TRUE(inputs.at("attention_mask").same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {1, 0, 0, 1, 1, 1})));
   EXPECT_TRUE(inputs.at("token_type_ids").same_bits(ir::Tensor(ir::DType::I64, {2, 3})));
