@@ -97,7 +97,8 @@ Report Machine::launch(const Module& module, std::string_view entry, const Launc
     for (const GlobalVariable& variable : module.program->variables) {
       const DeviceAddress address = allocate(variable.bytes, std::max<std::uint64_t>(variable.alignment, 16));
       std::vector<std::byte> bytes(variable.bytes);
-      std::memcpy(bytes.data(), variable.initial.data(), std::min<std::size_t>(variable.initial.size(), bytes.size()));
+      const std::span initial = std::as_bytes(std::span(variable.initial));
+      std::copy_n(initial.data(), std::min(initial.size(), bytes.size()), bytes.data());
       write(address, bytes);
       loaded.variables.push_back(address);
     }
