@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/specialize.h"
+#include "api/tuning.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "passes/pipeline.h"
@@ -73,7 +74,8 @@ std::shared_ptr<const runtime::Executable> compile(ir::Module module, const Comp
 std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
   narrow_dims(module, options.dims);
   const passes::PipelineOptions pipeline = pipeline_options(options);
-  passes::PassContext context{.options = pipeline, .backend = target.backend.get()};
+  const ir::TuningTable tuning = load_tuning(target, options);
+  passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning};
   ir::Program program = passes::compile_to_program(module, context);
   check_region_names(pipeline, module);
   if (options.static_only) passes::require_static(program);

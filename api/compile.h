@@ -24,6 +24,8 @@ std::shared_ptr<const runtime::Executable> compile(ir::Module module, const Comp
 struct CompileTarget {
   std::shared_ptr<const ir::Backend> backend;
   std::shared_ptr<runtime::Device> device;  // null: this machine's processors
+  std::string device_name{};                // model of the processor or GPU
+  std::string driver{};                     // version of the GPU's driver; empty: none
 };
 // What options.device names. Throws Error{Resource}: no such device, no driver, a build without that code generator, or a level that this processor lacks.
 CompileTarget make_target(const CompileOptions& options = {});

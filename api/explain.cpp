@@ -38,6 +38,7 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
   for (std::size_t i = 0; i < record.keys.size(); ++i) launch.keys.emplace_back(kernel.region.keys[i].to_string(), record.keys[i]);
   launch.bucket = to_string(entry.bucket);
   launch.schedule = to_string(entry.schedule);
+  launch.chosen = name_of(entry.origin);
   launch.kernel = kernel_origin(record);
   launch.tasks = record.tasks;
   if (const auto& loaded = tables.kernels[static_cast<std::size_t>(record.kernel)][used]) launch.code_bytes = loaded->resources.code_bytes;
@@ -46,6 +47,23 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
 }
 
 }  // namespace
+
+std::vector<TableRow> table_rows(const runtime::Executable& executable) {
+  std::vector<TableRow> rows;
+  for (const ir::Program::Kernel& kernel : executable.program().kernels) {
+    for (const ir::DispatchTable::Entry& entry : kernel.table.entries) {
+      rows.push_back({kernel.region.name, to_string(entry.bucket), to_string(entry.schedule), std::string(name_of(entry.origin)),
+                      entry.estimated_seconds});
+    }
+  }
+  return rows;
+}
+
+std::map<std::string, std::int64_t> count_by_choice(const std::vector<TableRow>& rows) {
+  std::map<std::string, std::int64_t> counts;
+  for (const TableRow& row : rows) ++counts[row.chosen];
+  return counts;
+}
 
 CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat) {
   const runtime::Executable& executable = context.executable();
@@ -86,6 +104,7 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
   const std::int64_t largest = ir::bounds(program.arena_ceiling, program.symbols).high;
   if (program.unbounded.empty() && largest != std::numeric_limits<std::int64_t>::max()) call.arena_ceiling_bytes = largest;
   call.kernels = executable.kernels().progress();
+  call.tables = table_rows(executable);
   return call;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ struct LaunchExplanation {
   std::vector<std::pair<std::string, std::int64_t>> dims;  // the region's symbols
   std::vector<std::pair<std::string, std::int64_t>> keys;  // what dispatch looked at, printed over the symbols
   std::string bucket, schedule;                            // of the kernel that ran
+  std::string chosen;                                      // by whom: "predicted", "tuned, measured", ... (ir::name_of(EntryOrigin))
   std::string kernel;                                      // "from the cache", "compiled now", or why the general one served
   std::int64_t code_bytes = 0;
   std::int64_t tasks = 0;
@@ -24,9 +26,20 @@ struct LaunchExplanation {
   double measured_seconds = 0;  // median of the measured calls
 };
 
+// One row of a dispatch table.
+struct TableRow {
+  std::string region, bucket, schedule;
+  std::string chosen;  // as LaunchExplanation::chosen
+  double expected_seconds = 0;
+};
+std::vector<TableRow> table_rows(const runtime::Executable& executable);
+// Rows by who chose them.
+std::map<std::string, std::int64_t> count_by_choice(const std::vector<TableRow>& rows);
+
 struct CallExplanation {
   std::vector<std::pair<std::string, std::int64_t>> symbols;
   std::vector<LaunchExplanation> launches;
+  std::vector<TableRow> tables;
   std::int64_t fetches = 0, stages = 0;
   runtime::CallMemory memory;
   std::int64_t constant_bytes = 0;

@@ -47,6 +47,8 @@ struct CompileOptions {
   bool checked_kernels = false;                            // CUDA: twins whose waits are bounded and that trap saying where
   std::optional<std::string> cpu_level{};                  // "x86-64", "avx2", "avx512"; absent: the best there is
   std::optional<std::filesystem::path> cache_folder{};     // absent: runtime::default_cache_folder()
+  std::optional<std::filesystem::path> database{};         // tuning database; absent: the cost model alone chooses kernels
+  bool database_optional = false;                          // one that is missing or cannot be read is no error
   bool keep_kernels = true;                                // false: no cache on disk
   std::optional<std::int64_t> memory_limit{};              // bytes of one call
   MaskedRows masked_rows = MaskedRows::Keep;

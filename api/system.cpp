@@ -72,9 +72,11 @@ std::string tiny_program(CompileOptions options) {
 
 }  // namespace
 
+std::string processor_name() { return field_of("/proc/cpuinfo", "model name"); }
+
 std::vector<Finding> examine_system(const CompileOptions& options) {
   std::vector<Finding> findings;
-  findings.push_back({"processor", field_of("/proc/cpuinfo", "model name")});
+  findings.push_back({"processor", processor_name()});
   findings.push_back({"threads", fmt::format("{} may run at once", available_threads())});
   findings.push_back(
       {"memory", fmt::format("{} available of {}", field_of("/proc/meminfo", "MemAvailable"), field_of("/proc/meminfo", "MemTotal"))});

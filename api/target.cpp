@@ -2,9 +2,11 @@
 #include <utility>
 
 #include "api/compile.h"
+#include "api/system.h"
 #include "codegen_cuda/backend.h"
 #include "ir/error.h"
 #include "runtime/cuda_device.h"
+#include "runtime/cuda_driver.h"
 
 #ifdef ANYDIM_LLVM
 #include "codegen_cpu/backend.h"
@@ -16,7 +18,7 @@ namespace {
 
 CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
 #ifdef ANYDIM_LLVM
-  return {codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")}), nullptr};
+  return {codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")}), nullptr, processor_name()};
 #else
   throw Error(ErrorKind::Resource,
               "this build has no code generator for the CPU (it was built without LLVM); use --device cuda or --executor reference");
@@ -35,7 +37,8 @@ CompileTarget cuda_target(const CompileOptions& options) {
                                          .shared_per_block = properties.shared_per_block,
                                          .l2_bytes = properties.l2_bytes});
   cuda.checked = options.checked_kernels;
-  return {codegen_cuda::make_cuda_backend(cuda), std::move(device)};
+  return {codegen_cuda::make_cuda_backend(cuda), std::move(device), properties.name,
+          runtime::cuda::version_text(properties.driver_version)};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "ir/error.h"
@@ -65,6 +66,21 @@ bool Bucket::contains(std::span<const std::int64_t> keys) const {
     if (keys[i] < interval.low || keys[i] > interval.high || keys[i] % interval.multiple != 0) return false;
   }
   return true;
+}
+
+bool contains(const Bucket& outer, const Bucket& inner) {
+  return std::ranges::equal(outer.intervals, inner.intervals, [](const BucketInterval& out, const BucketInterval& in) {
+    return out.low <= in.low && out.high >= in.high && in.multiple % out.multiple == 0;
+  });
+}
+
+std::string_view name_of(EntryOrigin origin) {
+  switch (origin) {
+    case EntryOrigin::CostModel: return "predicted";
+    case EntryOrigin::TunedPredicted: return "tuned, predicted";
+    case EntryOrigin::TunedMeasured: return "tuned, measured";
+  }
+  internal_error("an entry's origin is one of the enumerators");
 }
 
 std::string to_string(const Bucket& bucket) {

@@ -38,12 +38,27 @@ struct Bucket {
 };
 std::string to_string(const Bucket& bucket);  // e.g. "[1, 15] x [0, 512] multiple 8"; "any" without intervals
 
+// Whether every shape of `inner` is one of `outer`.
+bool contains(const Bucket& outer, const Bucket& inner);
+
+// Who chose a schedule.
+enum class EntryOrigin : std::uint8_t {
+  CostModel,       // the backend's estimates alone, when the program was compiled
+  TunedPredicted,  // a tuning database, from predictions
+  TunedMeasured,   // a tuning database, from measurements
+};
+std::string_view name_of(EntryOrigin origin);  // "predicted", "tuned, predicted", "tuned, measured"
+
 // The kernels of one region: entries are tried in order, the last contains every shape in the declared range, so dispatch is total.
 struct DispatchTable {
   struct Entry {
-    Bucket bucket;
+    Bucket bucket;  // shapes that it serves
     Schedule schedule;
-    double estimated_seconds = 0;  // cost model at the bucket's middle, for explain
+    double estimated_seconds = 0;  // cost model at the bucket's middle, or what tuning expects; for explain
+    // Shapes that its code is compiled for, where these are more: entries with equal compiled_for() and schedule share code.
+    std::optional<Bucket> kernel{};
+    EntryOrigin origin = EntryOrigin::CostModel;
+    const Bucket& compiled_for() const { return kernel ? *kernel : bucket; }
   };
   std::vector<Entry> entries;
 };

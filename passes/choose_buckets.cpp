@@ -112,6 +112,32 @@ void merge_neighbours(std::vector<DispatchTable::Entry>& entries, std::size_t ke
   }
 }
 
+bool offers(const Backend& backend, const Region& region, const Bucket& bucket, const Schedule& schedule) {
+  const std::vector<Schedule> candidates = backend.candidates(region, bucket);
+  return std::ranges::find(candidates, schedule) != candidates.end();
+}
+
+// A backend may offer a schedule for the shapes that it serves best, and not for all those that its code is compiled for.
+bool fits(const TunedEntry& row, const Region& region, const Bucket& whole, const PassContext& context) {
+  return row.bucket.intervals.size() == whole.intervals.size() && contains(row.kernel, row.bucket) &&
+         std::ranges::all_of(row.bucket.intervals, [](const BucketInterval& i) { return i.multiple >= 1 && i.low <= i.high; }) &&
+         (offers(*context.backend, region, row.bucket, row.schedule) || offers(*context.backend, region, row.kernel, row.schedule));
+}
+
+std::vector<DispatchTable::Entry> tuned_entries(const Region& region, const Bucket& whole, const PassContext& context) {
+  std::vector<DispatchTable::Entry> entries;
+  if (context.tuning == nullptr) return entries;
+  const auto rows = context.tuning->regions.find(region.identity);
+  if (rows == context.tuning->regions.end()) return entries;
+  for (const TunedEntry& row : rows->second) {
+    if (!fits(row, region, whole, context)) continue;
+    entries.push_back(
+        {row.bucket, row.schedule, row.seconds, std::nullopt, row.measured ? EntryOrigin::TunedMeasured : EntryOrigin::TunedPredicted});
+    if (!(row.kernel == row.bucket)) entries.back().kernel = row.kernel;
+  }
+  return entries;
+}
+
 DispatchTable choose(const Region& region, Policy policy, const PassContext& context) {
   Bucket whole;
   for (const Dim& key : region.keys) {
@@ -120,6 +146,11 @@ DispatchTable choose(const Region& region, Policy policy, const PassContext& con
         {std::max<std::int64_t>(range.low, 0), range.high, std::max<std::int64_t>(divisor(key, region.body.symbols), 1)});
   }
   DispatchTable table;
+  if (policy == Policy::Bucketed) table.entries = tuned_entries(region, whole, context);
+  if (!table.entries.empty()) {
+    if (!contains(table.entries.back().bucket, whole)) table.entries.push_back(general_entry(region, whole, context));
+    return table;
+  }
   DispatchTable::Entry general = general_entry(region, whole, context);
   if (policy == Policy::Bucketed && !region.keys.empty()) {
     std::vector<std::vector<std::int64_t>> edges = context.backend->key_edges(region);

@@ -6,7 +6,9 @@ namespace anydim::passes {
 
 // Fills PassContext::tables. Symbolic: the one schedule that the backend estimates best over samples of the whole range. Bucketed: the range
 // of every key is cut at the backend's edges, each cell gets the schedule estimated best at its samples, neighbours with equal schedules
-// merge, and a last entry over the whole declared range answers for everything else (and is the general kernel that a first start compiles).
+// merge, and a last entry over the whole declared range answers for everything else (and is the general kernel that a first start compiles). Where
+// PassContext::tuning knows the region, its rows stand in place of the cells; rows that don't fit the region, or whose schedule the backend
+// doesn't offer for them, are left out.
 // Does nothing without a backend.
 void choose_buckets(ir::Module& module, PassContext& context);
 

@@ -13,6 +13,7 @@
 #include "ir/infer.h"
 #include "ir/module.h"
 #include "ir/schedule.h"
+#include "ir/tuning_table.h"
 
 namespace anydim::passes {
 
@@ -37,6 +38,7 @@ struct PipelineOptions {
 struct PassContext {
   const PipelineOptions& options;
   const ir::Backend* backend = nullptr;     // null: no kernels are chosen
+  const ir::TuningTable* tuning = nullptr;  // null: the cost model alone chooses
   std::vector<std::string> unresolved{};    // ops that stayed dynamic and why, set by dynamic_to_static
   std::vector<ir::DispatchTable> tables{};  // by region, set by choose_buckets
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -32,6 +33,7 @@ struct Figures {
   std::int64_t useful_tokens = 0, computed_tokens = 0;
   double useful_tokens_per_s = 0, batch_p50_ms = 0, batch_p99_ms = 0, load_s = 0, first_result_s = 0;
   std::int64_t peak_bytes = 0;
+  std::map<std::string, std::int64_t> schedules;  // rows of the tables, by who chose them
 };
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -101,16 +103,21 @@ Figures measure(const BenchOptions& options, const CommonOptions& common, const 
   figures.batch_p50_ms = 1e3 * percentile(times, 0.5);
   figures.batch_p99_ms = 1e3 * percentile(times, 0.99);
   figures.peak_bytes = peak_resident_bytes();
+  figures.schedules = count_by_choice(table_rows(model->packing() ? *model->packed() : *model->padded()));
   return figures;
 }
 
 void print(const Figures& figures, bool json) {
   if (json) {
-    const nlohmann::ordered_json object = {
-        {"useful_tokens", figures.useful_tokens},     {"useful_tokens_per_s", figures.useful_tokens_per_s},
-        {"computed_tokens", figures.computed_tokens}, {"batch_p50_ms", figures.batch_p50_ms},
-        {"batch_p99_ms", figures.batch_p99_ms},       {"load_s", figures.load_s},
-        {"first_result_s", figures.first_result_s},   {"peak_bytes", figures.peak_bytes}};
+    const nlohmann::ordered_json object = {{"useful_tokens", figures.useful_tokens},
+                                           {"useful_tokens_per_s", figures.useful_tokens_per_s},
+                                           {"computed_tokens", figures.computed_tokens},
+                                           {"batch_p50_ms", figures.batch_p50_ms},
+                                           {"batch_p99_ms", figures.batch_p99_ms},
+                                           {"load_s", figures.load_s},
+                                           {"first_result_s", figures.first_result_s},
+                                           {"peak_bytes", figures.peak_bytes},
+                                           {"schedules", figures.schedules}};
     fmt::print("{}\n", object.dump());
     return;
   }
@@ -119,6 +126,7 @@ void print(const Figures& figures, bool json) {
       "batch p99          {:>10.3f} ms\nload               {:>10.3f} s\nfirst result       {:>10.3f} s\npeak memory        {:>10.1f} MB\n",
       figures.useful_tokens, figures.computed_tokens, figures.useful_tokens_per_s, figures.batch_p50_ms, figures.batch_p99_ms,
       figures.load_s, figures.first_result_s, 1e-6 * static_cast<double>(figures.peak_bytes));
+  for (const auto& [chosen, rows] : figures.schedules) fmt::print("schedules, {:<17} {:>5}\n", chosen, rows);
 }
 
 void run(const BenchOptions& options, const CommonOptions& common, const ProcessClock& process) {

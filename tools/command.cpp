@@ -35,7 +35,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--threads", options.threads, "threads that compute; default: the processors this process may use")
       ->check(CLI::Range(1, 1024));
   command.add_option("--cpu-level", options.cpu_level, "generate for x86-64, avx2 or avx512; default: the best there is");
-  command.add_option("--db", options.database, "tuning database");
+  command.add_option("--db", options.database, "tuning database; default: tuning.db in the folder of compiled kernels");
   command.add_option("--cache-dir", options.cache_folder, "folder of compiled kernels; default $XDG_CACHE_HOME/anydim or ~/.cache/anydim");
   command.add_option("--memory-limit", options.memory_limit, "most memory of one call, e.g. 512M");
   command.add_flag("--json", options.json, "one JSON object on standard output and nothing else");
@@ -44,7 +44,6 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 
 CompileOptions compile_options(const CommonOptions& options) {
   if (options.precision != "f32") throw not_in_this_release("--precision " + options.precision, "use --precision f32");
-  if (!options.database.empty()) throw not_in_this_release("--db", "kernels are chosen by the cost model");
 
   CompileOptions compile;
   compile.device = parse_device(options.device);
@@ -59,6 +58,12 @@ CompileOptions compile_options(const CommonOptions& options) {
   compile.threads = options.threads;
   if (!options.cpu_level.empty()) compile.cpu_level = options.cpu_level;
   if (!options.cache_folder.empty()) compile.cache_folder = options.cache_folder;
+  if (!options.database.empty()) {
+    compile.database = options.database;
+  } else if (const auto database = default_database(compile); !database.empty()) {
+    compile.database = database;
+    compile.database_optional = true;
+  }
   if (!options.memory_limit.empty()) compile.memory_limit = parse_size(options.memory_limit, "--memory-limit");
   compile.warn = warning_log(options.quiet);
   return compile;

@@ -97,16 +97,26 @@ nlohmann::json to_json(const CallExplanation& call) {
                         {"keys", object_of(launch.keys)},
                         {"bucket", launch.bucket},
                         {"schedule", launch.schedule},
+                        {"chosen", launch.chosen},
                         {"kernel", launch.kernel},
                         {"code_bytes", launch.code_bytes},
                         {"tasks", launch.tasks},
                         {"estimated_us", 1e6 * launch.estimated_seconds},
                         {"measured_us", 1e6 * launch.measured_seconds}});
   }
+  nlohmann::json tables = nlohmann::json::array();
+  for (const TableRow& row : call.tables) {
+    tables.push_back({{"region", row.region},
+                      {"bucket", row.bucket},
+                      {"schedule", row.schedule},
+                      {"chosen", row.chosen},
+                      {"expected_us", 1e6 * row.expected_seconds}});
+  }
   nlohmann::json ceiling = {{"expression", call.arena_ceiling}};
   if (call.arena_ceiling_bytes) ceiling["bytes"] = *call.arena_ceiling_bytes;
   return {{"symbols", object_of(call.symbols)},
           {"launches", launches},
+          {"tables", tables},
           {"stages", call.stages},
           {"fetches", call.fetches},
           {"call_us", 1e6 * call.call_seconds},
@@ -134,8 +144,13 @@ void print(const CallExplanation& call) {
     measured += launch.measured_seconds;
     fmt::print("\n{:3} {}  from {}\n", i, launch.region, launch.source.empty() ? "no node" : launch.source);
     fmt::print("    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys), launch.bucket);
-    fmt::print("    schedule {}; {} tasks; {} bytes of code, {}\n", launch.schedule, launch.tasks, launch.code_bytes, launch.kernel);
+    fmt::print("    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule, launch.chosen, launch.tasks, launch.code_bytes,
+               launch.kernel);
     fmt::print("    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds, 1e6 * launch.measured_seconds);
+  }
+  fmt::print("\ntables, tried from above\n");
+  for (const TableRow& row : call.tables) {
+    fmt::print("    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen, 1e6 * row.expected_seconds);
   }
   fmt::print("\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape stages, {} fetches\n",
              call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages, call.fetches);

@@ -44,6 +44,7 @@ NamedTensors read_inputs(const std::vector<std::string>& arguments) {
 struct Results {
   std::vector<std::string> names;
   std::vector<ir::Tensor> tensors;
+  std::map<std::string, std::int64_t> schedules{};  // rows of the tables, by who chose them
 };
 
 Results run_reference(ir::Module module, const RunOptions& options, const CompileOptions& compile, const NamedTensors& inputs) {
@@ -59,6 +60,7 @@ Results run_compiled(ir::Module module, const RunOptions& options, const Compile
   Results results{.names = model->output_names(), .tensors = {}};
   if (!options.folder.empty()) check_output_names(results.names);
   results.tensors = ModelContext(model).run(arrange_inputs(model->inputs(), inputs));
+  results.schedules = count_by_choice(table_rows(model->packing() ? *model->packed() : *model->padded()));
   return results;
 }
 
@@ -94,7 +96,9 @@ void print_results(const Results& results, const std::vector<std::filesystem::pa
     fmt::print("{}: {}{}{}{}\n", results.names[i], ir::shape_text(tensor.dtype(), tensor.dims()), values.empty() ? "" : " =" + values,
                tensor.elements() > shown ? " ..." : "", files.empty() ? "" : " -> " + files[i].string());
   }
-  if (json) fmt::print("{}\n", nlohmann::json{{"outputs", listed}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (json)
+    fmt::print("{}\n", nlohmann::json{{"outputs", listed}, {"schedules", results.schedules}}.dump(
+                           -1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void run(const RunOptions& options, const CommonOptions& common) {

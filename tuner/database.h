@@ -35,7 +35,7 @@ Outcome parse_outcome(std::string_view text);  // throws Error{Malformed}
 struct Measurement {
   std::string region;              // identity
   std::vector<std::int64_t> keys;  // Region::keys, in order
-  ir::Schedule schedule;
+  ir::Schedule schedule{};
   std::vector<std::int64_t> multiples{};  // that the code was compiled for, one a key; empty: any
   Outcome outcome = Outcome::Ok;
   bool measured = true;  // false: predicted
@@ -103,21 +103,24 @@ class Database {
 
   // In order of region, keys, schedule.
   std::vector<Measurement> measurements(const Environment& environment, std::string_view region) const;
+  std::vector<Measurement> measurements(const Environment& environment) const;  // of all regions
   // Null: not tried yet.
   std::optional<Measurement> find(const Environment& environment, std::string_view region, std::span<const std::int64_t> keys,
                                   const ir::Schedule& schedule, std::span<const std::int64_t> multiples = {}) const;
   ir::TuningTable tuning_table(const Environment& environment) const;
   std::vector<StoredTable> tables() const;  // of all environments
   std::vector<Environment> environments() const;
+  std::vector<RegionRecord> regions() const;                         // by identity
   std::vector<ModelRun> runs(const Environment& environment) const;  // oldest first
   std::int64_t measurement_count() const;
 
   // SQLite's own check of the whole file and its references; empty where all is well.
   std::string integrity() const;
 
-  // One JSON object (schema in docs/tuning.md); everything, in a fixed order: equal databases give equal text.
+  // One JSON object (docs/tuning-database.md); everything, in a fixed order: equal databases give equal text.
   std::string export_json() const;
-  // Both take over what is missing here or newer there. Throws Error{Malformed} and changes nothing where the other side is damaged.
+  // Both take over measurements that are missing here or only predicted here, tables of later runs, and runs that are missing. Throws
+  // Error{Malformed} and changes nothing where the other side is damaged.
   MergeCounts import_json(std::string_view text);
   MergeCounts merge(const Database& other);
 

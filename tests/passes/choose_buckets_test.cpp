@@ -92,5 +92,73 @@ fn @main(%x: Tensor[(n, k), f32], %y: Tensor[(k, m), f32]) where n in [0, 40], k
       }
 }
 
+// ---- With a tuning table ----
+
+struct Tuned {
+  Module module;
+  DispatchTable table;
+};
+
+// The one region's table where `rows` are its tuned ones.
+Tuned tuned(std::vector<TunedEntry> rows, passes::Policy policy = passes::Policy::Bucketed, const std::string& other_identity = {}) {
+  Tuned result{parse(one_key), {}};
+  TableBackend backend;
+  passes::PipelineOptions options;
+  options.policy = policy;
+  {
+    Module fused = parse(one_key);
+    passes::PassContext context{options, &backend};
+    passes::run_passes(fused, context);
+    result.module = fused;
+  }
+  TuningTable tuning;
+  tuning.regions[other_identity.empty() ? result.module.regions[0].identity : other_identity] = std::move(rows);
+  passes::PassContext context{.options = options, .backend = &backend, .tuning = &tuning};
+  passes::run_passes(result.module = parse(one_key), context);
+  result.table = context.tables.at(0);
+  return result;
+}
+
+Entries texts(const DispatchTable& table) {
+  Entries entries;
+  for (const auto& entry : table.entries)
+    entries.push_back(to_string(entry.schedule) + " " + to_string(entry.bucket) + " " + std::string(name_of(entry.origin)));
+  return entries;
+}
+
+TunedEntry tuned_row(std::int64_t low, std::int64_t high, const std::string& schedule, bool measured = true) {
+  const Bucket bucket{{{low, high, 1}}};
+  return {.bucket = bucket, .kernel = {{{0, 1000, 1}}}, .schedule = {schedule, {}}, .seconds = 1e-6, .measured = measured};
+}
+
+TEST(ChooseBuckets, TunedRowsStandInPlaceOfTheCells) {
+  const Tuned result = tuned({tuned_row(0, 40, "large"), tuned_row(41, 300, "small", false), tuned_row(0, 1000, "large")});
+  EXPECT_EQ(texts(result.table),
+            (Entries{"large [0, 40] tuned, measured", "small [41, 300] tuned, predicted", "large [0, 1000] tuned, measured"}));
+  // Rows of one kernel share its code.
+  EXPECT_EQ(result.table.entries[0].compiled_for(), result.table.entries[2].compiled_for());
+  EXPECT_DOUBLE_EQ(result.table.entries[0].estimated_seconds, 1e-6);
+}
+
+TEST(ChooseBuckets, ATunedTableThatIsNotTotalGetsTheGeneralEntry) {
+  EXPECT_EQ(texts(tuned({tuned_row(0, 40, "large")}).table), (Entries{"large [0, 40] tuned, measured", "small [0, 1000] predicted"}));
+}
+
+TEST(ChooseBuckets, RowsThatDoNotFitAreLeftOut) {
+  TunedEntry unknown = tuned_row(0, 40, "enormous"), two_keys = tuned_row(0, 40, "large"), narrow = tuned_row(0, 40, "large");
+  two_keys.bucket.intervals.push_back({0, 1, 1});
+  narrow.kernel = {{{0, 30, 1}}};
+  const Tuned result = tuned({unknown, two_keys, narrow, tuned_row(0, 1000, "large")});
+  EXPECT_EQ(texts(result.table), Entries{"large [0, 1000] tuned, measured"});
+  // Where none fits, the cost model chooses as it would without tuning.
+  EXPECT_EQ(texts(tuned({unknown}).table),
+            (Entries{"small [0, 127] predicted", "large [128, 1000] predicted", "small [0, 1000] predicted"}));
+}
+
+TEST(ChooseBuckets, TuningIsForTheBucketedPolicyAndItsOwnRegion) {
+  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, passes::Policy::Symbolic).table), Entries{"small [0, 1000] predicted"});
+  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, passes::Policy::Bucketed, "another").table).size(), 3u);
+}
+
 }  // namespace
 }  // namespace anydim::tests

@@ -1,0 +1,86 @@
+#include "tuner/database_text.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ir/error.h"
+#include "tuner/database.h"
+
+namespace anydim::tuner {
+
+namespace {
+
+constexpr Outcome outcomes[] = {Outcome::Ok,          Outcome::Wrong,       Outcome::Crashed,   Outcome::Hung,
+                                Outcome::OutOfBounds, Outcome::OutOfMemory, Outcome::Uncompiled};
+
+nlohmann::json parsed(std::string_view text) {
+  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+  if (value.is_discarded()) throw Error(ErrorKind::Malformed, fmt::format("`{}` is no list of numbers", text));
+  return value;
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Ok: return "ok";
+    case Outcome::Wrong: return "wrong";
+    case Outcome::Crashed: return "crashed";
+    case Outcome::Hung: return "hung";
+    case Outcome::OutOfBounds: return "out_of_bounds";
+    case Outcome::OutOfMemory: return "out_of_memory";
+    case Outcome::Uncompiled: return "uncompiled";
+  }
+  internal_error("an outcome is one of the enumerators");
+}
+
+Outcome parse_outcome(std::string_view text) {
+  for (const Outcome outcome : outcomes) {
+    if (text == name_of(outcome)) return outcome;
+  }
+  throw Error(ErrorKind::Malformed, fmt::format("`{}` is no outcome of a measurement", text));
+}
+
+std::string keys_text(std::span<const std::int64_t> keys) {
+  std::string text = "[";
+  for (const std::int64_t key : keys) text += fmt::format("{}{}", text.size() > 1 ? "," : "", key);
+  return text + "]";
+}
+
+std::vector<std::int64_t> parse_keys(std::string_view text) {
+  const nlohmann::json list = parsed(text);
+  std::vector<std::int64_t> keys;
+  const auto whole = [](const nlohmann::json& value) { return value.is_number_integer(); };
+  if (!list.is_array() || !std::ranges::all_of(list, whole))
+    throw Error(ErrorKind::Malformed, fmt::format("`{}` is no list of whole numbers", text));
+  for (const auto& value : list) keys.push_back(value.get<std::int64_t>());
+  return keys;
+}
+
+std::string bucket_text(const ir::Bucket& bucket) {
+  std::string text = "[";
+  for (const ir::BucketInterval& interval : bucket.intervals)
+    text += fmt::format("{}[{},{},{}]", text.size() > 1 ? "," : "", interval.low, interval.high, interval.multiple);
+  return text + "]";
+}
+
+ir::Bucket bucket_of(const nlohmann::json& lists) {
+  const auto wrong = [&] {
+    return Error(ErrorKind::Malformed, fmt::format("`{}` is no bucket: a list of [low, high, multiple]", lists.dump()));
+  };
+  if (!lists.is_array()) throw wrong();
+  ir::Bucket bucket;
+  for (const auto& list : lists) {
+    if (!list.is_array() || list.size() != 3 || !std::ranges::all_of(list, [](const auto& value) { return value.is_number_integer(); }))
+      throw wrong();
+    bucket.intervals.push_back({list[0].get<std::int64_t>(), list[1].get<std::int64_t>(), list[2].get<std::int64_t>()});
+    const ir::BucketInterval& interval = bucket.intervals.back();
+    if (interval.low < 0 || interval.high < interval.low || interval.multiple < 1) throw wrong();
+  }
+  return bucket;
+}
+
+ir::Bucket parse_bucket(std::string_view text) { return bucket_of(parsed(text)); }
+
+}  // namespace anydim::tuner

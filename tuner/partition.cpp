@@ -1,0 +1,150 @@
+#include "tuner/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "ir/error.h"
+#include "tuner/median.h"
+#include "tuner/table_builder.h"
+
+namespace anydim::tuner {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+void check(const RegionLatencies& region) {
+  const auto wrong = [&](const std::string& why) {
+    return Error(ErrorKind::Inputs, fmt::format("the latencies of region `{}` cannot be used: {}", region.region.substr(0, 60), why));
+  };
+  if (region.points.empty() || region.candidates.empty()) throw wrong("it has no points or no candidates");
+  if (region.weights.size() != region.points.size()) throw wrong("there is not one weight a point");
+  if (region.seconds.size() != region.candidates.size()) throw wrong("there is not one row of times a candidate");
+  for (const auto& row : region.seconds) {
+    if (row.size() != region.points.size()) throw wrong("there is not one time a point");
+    if (std::ranges::any_of(row, [](double seconds) { return std::isnan(seconds) || seconds < 0; }))
+      throw wrong("a time is negative or no number");
+  }
+  if (!std::ranges::all_of(region.weights, [](double weight) { return std::isfinite(weight) && weight >= 0; }))
+    throw wrong("a weight is negative or not finite");
+  for (const auto& point : region.points)
+    if (!region.range.contains(point)) throw wrong("a point lies outside of the range of its keys");
+  for (const KernelCandidate& candidate : region.candidates) {
+    const std::vector<std::int64_t>& multiples = candidate.multiples;
+    if (!multiples.empty() &&
+        (multiples.size() != region.range.intervals.size() || std::ranges::any_of(multiples, [](std::int64_t m) { return m < 1; })))
+      throw wrong(fmt::format("`{}` has not one positive multiple a key", to_string(candidate.schedule)));
+  }
+  for (std::size_t c = 0; c < region.candidates.size(); ++c)
+    if (is_general(region, c)) return;
+  throw wrong("no candidate has a time at every point");
+}
+
+// Columns in the order of the points' keys, which the interval start relies on.
+CostMatrix costs_of(const RegionLatencies& region) {
+  std::vector<std::size_t> order(region.points.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t point) { return region.points[point]; });
+  CostMatrix matrix{.candidates = region.candidates.size(), .points = order.size()};
+  for (std::size_t c = 0; c < matrix.candidates; ++c) {
+    matrix.general.push_back(is_general(region, c));
+    for (const std::size_t point : order) {
+      const double seconds = serves(region, c, point) ? region.seconds[c][point] : infinity;
+      matrix.costs.push_back(std::isinf(seconds) ? infinity : region.weights[point] * seconds);
+    }
+  }
+  return matrix;
+}
+
+double table_cost(const RegionLatencies& region, std::span<const ir::TunedEntry> entries) {
+  double sum = 0;
+  for (std::size_t p = 0; p < region.points.size(); ++p) {
+    const ir::TunedEntry& row = entries[entry_at(entries, region.points[p])];
+    for (std::size_t c = 0; c < region.candidates.size(); ++c)
+      if (region.candidates[c].schedule == row.schedule && kernel_bucket(region, c) == row.kernel) {
+        sum += region.weights[p] * region.seconds[c][p];
+        break;
+      }
+  }
+  return sum;
+}
+
+}  // namespace
+
+Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels, std::size_t most_entries) {
+  if (most_kernels < static_cast<std::int64_t>(regions.size())) {
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("--max-kernels {} is below the {} regions of the model, each of which needs a kernel; give at least {}",
+                            most_kernels, regions.size(), regions.size()));
+  }
+  std::vector<CostMatrix> matrices;
+  for (const RegionLatencies& region : regions) {
+    check(region);
+    matrices.push_back(costs_of(region));
+  }
+  std::size_t most = 0;
+  for (const CostMatrix& matrix : matrices) most += matrix.candidates;
+  most = static_cast<std::size_t>(std::min(most_kernels, static_cast<std::int64_t>(most)));
+
+  std::vector<std::vector<std::vector<std::size_t>>> choices;
+  std::vector<std::vector<double>> costs;
+  for (const CostMatrix& matrix : matrices) {
+    choices.push_back(choices_by_count(matrix, most - (regions.size() - 1)));
+    std::vector<double>& own = costs.emplace_back();
+    for (const auto& kept : choices.back()) own.push_back(cost_of(matrix, kept));
+  }
+  const std::vector<std::size_t> shares = share_out(costs, most);
+
+  Partition partition;
+  double chosen = 0;
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    RegionChoice& choice = partition.regions.emplace_back();
+    choice.candidates = choices[r][shares[r] - 1];
+    choice.entries = build_table(regions[r], choice.candidates, most_entries);
+    partition.kernels += static_cast<std::int64_t>(choice.candidates.size());
+    partition.expected_seconds += table_cost(regions[r], choice.entries);
+    chosen += costs[r][shares[r] - 1];
+    std::vector<std::size_t> all(matrices[r].candidates);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    partition.unlimited_seconds += cost_of(matrices[r], all);
+  }
+  partition.lower_bound_seconds = std::max(lower_bound(matrices, most, chosen), partition.unlimited_seconds);
+  partition.lower_bound_seconds = std::min(partition.lower_bound_seconds, partition.expected_seconds);
+  return partition;
+}
+
+std::size_t entry_at(std::span<const ir::TunedEntry> entries, std::span<const std::int64_t> keys) {
+  return static_cast<std::size_t>(std::ranges::find_if(entries, [&](const ir::TunedEntry& row) { return row.bucket.contains(keys); }) -
+                                  entries.begin());
+}
+
+Capacities choose_capacities(std::span<const double> seconds, std::span<const double> weights, std::size_t most) {
+  internal_check(seconds.size() == weights.size() && !seconds.empty() && most > 0,
+                 "every size has a time and a weight, and one capacity is allowed");
+  const std::size_t sizes = seconds.size();
+  most = std::min(most, sizes);
+  std::vector<double> weight_before(sizes + 1);
+  std::partial_sum(weights.begin(), weights.end(), weight_before.begin() + 1);
+  // least[k][end]: of the first `end` sizes with at most k capacities, the last of them at end - 1.
+  std::vector least(most + 1, std::vector(sizes + 1, infinity));
+  std::vector from(most + 1, std::vector<std::size_t>(sizes + 1, 0));
+  for (auto& row : least) row[0] = 0;
+  for (std::size_t k = 1; k <= most; ++k)
+    for (std::size_t end = 1; end <= sizes; ++end)
+      for (std::size_t begin = 0; begin < end; ++begin) {
+        const double cost = least[k - 1][begin] + (weight_before[end] - weight_before[begin]) * seconds[end - 1];
+        if (cost < least[k][end]) least[k][end] = cost, from[k][end] = begin;
+      }
+  Capacities capacities{.chosen = {}, .expected_seconds = least[most][sizes]};
+  for (std::size_t k = most, end = sizes; end > 0; --k) {
+    capacities.chosen.insert(capacities.chosen.begin(), end - 1);
+    end = from[k][end];
+  }
+  return capacities;
+}
+
+}  // namespace anydim::tuner
