@@ -10,6 +10,7 @@
 #include "api/tuning.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
+#include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
 #include "passes/require_static.h"
 #include "runtime/kernel_cache.h"
@@ -93,6 +94,15 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
   executable.warn = options.warn;
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));
   return std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
+}
+
+void retune(const runtime::Executable& executable, const CompileTarget& target, const CompileOptions& options) {
+  const ir::TuningTable tuning = load_tuning(target, options);
+  const passes::PipelineOptions pipeline = pipeline_options(options);
+  const passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning};
+  std::vector<ir::DispatchTable> tables;
+  for (const ir::Program::Kernel& kernel : executable.program().kernels) tables.push_back(passes::choose_table(kernel.region, context));
+  executable.kernels().retune(std::move(tables));
 }
 
 Optimized optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {

@@ -32,6 +32,10 @@ CompileTarget make_target(const CompileOptions& options = {});
 // compile() for a code generator and device of the caller's.
 std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options = {});
 
+// Chooses the program's dispatch tables anew, with what options.database holds now, and swaps them in behind running calls: none of them waits
+// (runtime/kernel_store.h). The options that the executable was compiled with. Throws what load_tuning() throws (api/tuning.h), and changes nothing then.
+void retune(const runtime::Executable& executable, const CompileTarget& target, const CompileOptions& options);
+
 // The module after passes: all of the pipeline where `passes` is empty, else these alone, in this order, with the verifier after each.
 // Throws Error{CommandLine} for an unknown pass.
 struct Optimized {

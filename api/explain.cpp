@@ -29,7 +29,7 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
                                  const runtime::LaunchRecord& record) {
   const ir::Program::Kernel& kernel = executable.program().kernels[static_cast<std::size_t>(record.kernel)];
   const auto used = static_cast<std::size_t>(record.used);
-  const ir::DispatchTable::Entry& entry = kernel.table.entries[used];
+  const ir::DispatchTable::Entry& entry = tables.entry(record.kernel, record.used);
   LaunchExplanation launch;
   launch.region = kernel.region.name;
   launch.source = *record.source;
@@ -50,10 +50,11 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
 
 std::vector<TableRow> table_rows(const runtime::Executable& executable) {
   std::vector<TableRow> rows;
-  for (const ir::Program::Kernel& kernel : executable.program().kernels) {
-    for (const ir::DispatchTable::Entry& entry : kernel.table.entries) {
-      rows.push_back({kernel.region.name, to_string(entry.bucket), to_string(entry.schedule), std::string(name_of(entry.origin)),
-                      entry.estimated_seconds});
+  const auto tables = executable.kernels().tables();
+  for (std::size_t k = 0; k < tables->dispatch->tables.size(); ++k) {
+    for (const ir::DispatchTable::Entry& entry : tables->dispatch->tables[k].entries) {
+      rows.push_back({executable.program().kernels[k].region.name, to_string(entry.bucket), to_string(entry.schedule),
+                      std::string(name_of(entry.origin)), entry.estimated_seconds});
     }
   }
   return rows;
@@ -85,9 +86,8 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
   }
   context.record_launches(false);
   call.call_seconds = median(calls);
-  const auto tables = executable.kernels().tables();
   for (std::size_t i = 0; i < context.launches().size(); ++i) {
-    call.launches.push_back(explain_launch(executable, *tables, context.launches()[i]));
+    call.launches.push_back(explain_launch(executable, context.tables(), context.launches()[i]));
     call.launches.back().measured_seconds = median(launches[i]);
   }
 

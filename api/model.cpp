@@ -60,6 +60,12 @@ runtime::BatchRule Model::batch_rule(std::int64_t tokens) const {
   return {.tokens = tokens, .counted = packing_ ? runtime::CountedTokens::Useful : runtime::CountedTokens::Padded};
 }
 
+void Model::retune() const {
+  if (packed_ != nullptr) anydim::retune(*packed_, target_, options_);
+  const std::lock_guard lock(mutex_);
+  if (padded_ != nullptr) anydim::retune(*padded_, target_, options_);
+}
+
 void Model::complete() const {
   if (packed_ != nullptr) packed_->kernels().complete();
   const std::lock_guard lock(mutex_);

@@ -31,6 +31,8 @@ class Model {
   std::shared_ptr<const runtime::Executable> padded() const;
   // Batches of at most so many tokens, of those that a call computes: useful ones where calls are packed, padded ones elsewhere.
   runtime::BatchRule batch_rule(std::int64_t tokens) const;
+  // Reads the tuning database of the options again and swaps its tables in behind running calls. Throws as compile() does for a database; then nothing changes.
+  void retune() const;
   // Waits until every kernel of what has been compiled is there.
   void complete() const;
 

@@ -183,10 +183,12 @@ DispatchTable choose(const Region& region, Policy policy, const PassContext& con
 void choose_buckets(Module& module, PassContext& context) {
   if (context.backend == nullptr) return;
   context.tables.clear();
-  for (const Region& region : module.regions) {
-    auto own = context.options.region_policies.find(region.name);
-    context.tables.push_back(choose(region, own != context.options.region_policies.end() ? own->second : context.options.policy, context));
-  }
+  for (const Region& region : module.regions) context.tables.push_back(choose_table(region, context));
+}
+
+DispatchTable choose_table(const Region& region, const PassContext& context) {
+  auto own = context.options.region_policies.find(region.name);
+  return choose(region, own != context.options.region_policies.end() ? own->second : context.options.policy, context);
 }
 
 }  // namespace anydim::passes

@@ -12,4 +12,7 @@ namespace anydim::passes {
 // Does nothing without a backend.
 void choose_buckets(ir::Module& module, PassContext& context);
 
+// One region's table, as choose_buckets chooses it. Needs a backend.
+ir::DispatchTable choose_table(const ir::Region& region, const PassContext& context);
+
 }  // namespace anydim::passes

@@ -126,22 +126,19 @@ void Context::test_checks(const ir::Program::Stage& stage) const {
 // ---- Launches ----
 
 Context::Pick Context::pick(std::int32_t kernel) {
-  const auto& entries = program_.kernels[index_of(kernel)].table.entries;
   const auto& loaded = tables_->kernels[index_of(kernel)];
   if (executable_->exact_kernels().covers(kernel) && !keys_.empty()) {
-    const auto general = static_cast<std::int32_t>(entries.size() - 1);
+    const auto general = static_cast<std::int32_t>(loaded.size() - 1);
     if (auto special = executable_->exact_kernels().find(kernel, keys_)) {
       special_.push_back(std::move(special));
       return {general, general, &special_.back(), true};
     }
   }
-  std::size_t met = 0;
-  // The last entry has every shape of the declared range, so it isn't asked.
-  while (met + 1 < entries.size() && !entries[met].bucket.contains(keys_)) ++met;
+  const std::size_t met = tables_->dispatch->lookups[index_of(kernel)].find(keys_);
   std::size_t used = met;
   if (loaded[met] == nullptr) {
-    executable_->kernels().want(kernel, static_cast<std::int32_t>(met));
-    used = entries.size() - 1;
+    tables_->want(kernel, static_cast<std::int32_t>(met));
+    used = loaded.size() - 1;
   }
   return {static_cast<std::int32_t>(met), static_cast<std::int32_t>(used), &loaded[used], false};
 }
@@ -152,7 +149,7 @@ void Context::execute(const ir::Program::Launch& launch) {
   keys_.resize(launch.keys.size());
   for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = slot(launch.keys[i]);
   const Pick picked = pick(launch.kernel);
-  session_->launch({&launch, picked.kernel, picked.used, extents_});
+  session_->launch({&launch, picked.kernel, &tables_->entry(launch.kernel, picked.used).bucket, extents_});
   if (recording_)
     records_.push_back(
         {launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source, picked.special});

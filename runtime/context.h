@@ -45,6 +45,7 @@ class Context {
 
   void record_launches(bool wanted);
   const std::vector<LaunchRecord>& launches() const { return records_; }  // of the last call, where recorded
+  const KernelTables& tables() const { return *tables_; }                 // that the last call used
   CallMemory memory() const { return session_->memory(); }
   // Values of the slots after the last call (Program::Slot), for explaining it.
   const std::vector<std::int64_t>& slots() const { return slots_; }

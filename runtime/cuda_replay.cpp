@@ -29,7 +29,7 @@ std::optional<std::vector<std::int64_t>> CudaSession::slots_at_capacity(std::spa
   std::vector<std::int64_t> limits(leaves, ir::default_symbol_maximum);
   for (const Waiting& waiting : waiting_) {
     const ir::Program::Launch& launch = *waiting.launch;
-    const ir::Bucket& bucket = program_.kernels[index_of(launch.kernel)].table.entries[index_of(waiting.entry)].bucket;
+    const ir::Bucket& bucket = *waiting.bucket;
     for (std::size_t k = 0; k < std::min(launch.keys.size(), bucket.intervals.size()); ++k) {
       // A key that is a symbol itself: past the bucket's edge another kernel would be chosen.
       const std::size_t slot = index_of(launch.keys[k]);

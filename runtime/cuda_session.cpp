@@ -136,7 +136,7 @@ void CudaSession::place(std::size_t stage, std::span<const std::int64_t> slots) 
 void CudaSession::launch(const LaunchWork& work) {
   internal_check(position_ < launches_.size() && launches_[position_] == work.launch, "launches come in the program's order");
   std::ranges::copy(std::as_bytes(work.extents), plan_.data() + extents_at_[position_]);
-  waiting_.push_back({work.launch, *work.kernel, work.entry, position_++});
+  waiting_.push_back({work.launch, *work.kernel, work.bucket, position_++});
 }
 
 std::int64_t CudaSession::fetch(const ir::Program::Fetch& fetch) {

@@ -58,8 +58,8 @@ class CudaSession : public DeviceSession {
   struct Waiting {
     const ir::Program::Launch* launch = nullptr;
     std::shared_ptr<const LoadedKernel> kernel;
-    std::int32_t entry = 0;    // of its dispatch table
-    std::size_t position = 0;  // among the program's launches
+    const ir::Bucket* bucket = nullptr;  // of its row of the dispatch table
+    std::size_t position = 0;            // among the program's launches
   };
   struct Step {
     const CudaKernel* kernel = nullptr;

@@ -51,7 +51,7 @@ struct LaunchTiming {
 struct LaunchWork {
   const ir::Program::Launch* launch = nullptr;
   const std::shared_ptr<const LoadedKernel>* kernel = nullptr;
-  std::int32_t entry = 0;  // of the dispatch table, whose kernel runs
+  const ir::Bucket* bucket = nullptr;  // of the row of the dispatch table whose kernel runs; lives until the call ends
   std::span<const std::int64_t> extents;
 };
 

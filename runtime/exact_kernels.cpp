@@ -18,9 +18,9 @@ constexpr int background_niceness = 10;
 }  // namespace
 
 ExactKernels::ExactKernels(const ir::Program& program, std::vector<bool> kernels, const ir::Backend& backend, Device& device,
-                           const KernelCache* cache, int threads, Warning warn)
+                           const KernelCache* cache, int threads, Warning warn, std::int64_t most_bytes)
     : program_(program), kernels_(std::move(kernels)), backend_(backend), device_(device), cache_(cache), threads_(threads),
-      warn_(std::move(warn)) {
+      warn_(std::move(warn)), most_bytes_(most_bytes) {
   if (std::ranges::find(kernels_, true) != kernels_.end()) thread_ = std::thread([this] { work(); });
 }
 
@@ -46,9 +46,11 @@ std::shared_ptr<const LoadedKernel> ExactKernels::find(std::int32_t kernel, std:
 }
 
 void ExactKernels::make_room() {
-  while (slots_.size() > most) {
+  // What is asked for last stays, however large it is.
+  while (slots_.size() > most || (bytes_ > most_bytes_ && slots_.size() > 1)) {
     const auto oldest = std::ranges::min_element(slots_, {}, [](const auto& entry) { return entry.second.used; });
     std::erase(waiting_, oldest->first);
+    if (oldest->second.kernel != nullptr) bytes_ -= oldest->second.kernel->bytes;
     slots_.erase(oldest);
   }
 }
@@ -76,7 +78,11 @@ void ExactKernels::work() {
     }
     lock.lock();
     busy_ = false;
-    if (const auto slot = slots_.find(key); slot != slots_.end()) slot->second.kernel = std::move(made);
+    if (const auto slot = slots_.find(key); slot != slots_.end() && made != nullptr) {
+      bytes_ += made->bytes;
+      slot->second.kernel = std::move(made);
+      make_room();
+    }
     changed_.notify_all();
   }
 }
@@ -99,7 +105,8 @@ std::shared_ptr<const LoadedKernel> ExactKernels::make(const Key& key) {
     compiled = backend_.compile(region, entry.bucket, entry.schedule);
     if (cache_ != nullptr) cache_->store(name, *compiled);
   }
-  return std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region, entry, *compiled), compiled->resources, origin});
+  return std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region, entry, *compiled), compiled->resources, origin, name,
+                                                     static_cast<std::int64_t>(compiled->code.size())});
 }
 
 void ExactKernels::complete() {
@@ -110,6 +117,11 @@ void ExactKernels::complete() {
 std::size_t ExactKernels::kept() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(std::ranges::count_if(slots_, [](const auto& entry) { return entry.second.kernel != nullptr; }));
+}
+
+std::int64_t ExactKernels::code_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
 }
 
 }  // namespace anydim::runtime

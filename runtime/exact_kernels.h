@@ -21,12 +21,13 @@ namespace anydim::runtime {
 
 class ExactKernels {
  public:
-  // At most this many are kept and waited for in one executable; the least recently used goes.
+  // At most this many are kept and waited for in one executable, with at most so many bytes of code; the least recently used goes.
   static constexpr std::size_t most = 128;
+  static constexpr std::int64_t most_bytes = std::int64_t{64} << 20;
 
   // All outlive this; `cache` may be null. `kernels`: which of the program's are specialised. `threads`: that launches use, for estimates.
   ExactKernels(const ir::Program& program, std::vector<bool> kernels, const ir::Backend& backend, Device& device, const KernelCache* cache,
-               int threads, Warning warn);
+               int threads, Warning warn, std::int64_t most_bytes = ExactKernels::most_bytes);
   ~ExactKernels();  // waits for the kernel that is being compiled
   ExactKernels(const ExactKernels&) = delete;
   ExactKernels& operator=(const ExactKernels&) = delete;
@@ -36,8 +37,9 @@ class ExactKernels {
   }
   // Any thread. Null where it isn't there; then it is compiled.
   std::shared_ptr<const LoadedKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys);
-  void complete();           // returns when all that was asked for is there, was dropped or has failed
-  std::size_t kept() const;  // how many are there
+  void complete();                  // returns when all that was asked for is there, was dropped or has failed
+  std::size_t kept() const;         // how many are there
+  std::int64_t code_bytes() const;  // of those
 
  private:
   using Key = std::pair<std::int32_t, std::vector<std::int64_t>>;
@@ -56,11 +58,13 @@ class ExactKernels {
   const KernelCache* cache_;
   int threads_;
   Warning warn_;
+  std::int64_t most_bytes_;
 
   mutable std::mutex mutex_;  // of everything below
   std::map<Key, Slot> slots_;
   std::deque<Key> waiting_;
   std::uint64_t clock_ = 0;
+  std::int64_t bytes_ = 0;  // of the code that is kept
   bool busy_ = false, stopping_ = false;
   std::condition_variable changed_;
   std::thread thread_;

@@ -38,13 +38,11 @@ GraphExecutor::Step GraphExecutor::settled(const ir::Code::Launch& launch, const
   for (const ir::Code::Slot slot : launch.extents) step.extents.push_back(slots_[static_cast<std::size_t>(slot)]);
   for (const ir::Code::Slot slot : launch.keys) keys.push_back(slots_[static_cast<std::size_t>(slot)]);
   const auto kernel = static_cast<std::size_t>(launch.kernel);
-  const auto& entries = executable_->program().kernels[kernel].table.entries;
-  std::size_t met = 0;
-  while (met + 1 < entries.size() && !entries[met].bucket.contains(keys)) ++met;
+  std::size_t met = tables.dispatch->lookups[kernel].find(keys);
   // One that did not compile is served by the general kernel, the last.
-  if (tables.kernels[kernel][met] == nullptr) met = entries.size() - 1;
+  if (tables.kernels[kernel][met] == nullptr) met = tables.kernels[kernel].size() - 1;
   step.kernel = tables.kernels[kernel][met];
-  step.entry = static_cast<std::int32_t>(met);
+  step.bucket = tables.entry(launch.kernel, static_cast<std::int32_t>(met)).bucket;
   return step;
 }
 
@@ -53,7 +51,7 @@ std::vector<ir::Tensor> GraphExecutor::run(const std::vector<ir::Tensor>& inputs
   session_->begin(inputs);
   for (const Step& step : steps_) {
     if (step.launch == nullptr) session_->place(step.stage, slots_);
-    else session_->launch({step.launch, &step.kernel, step.entry, step.extents});
+    else session_->launch({step.launch, &step.kernel, &step.bucket, step.extents});
   }
   return session_->finish(slots_);
 }

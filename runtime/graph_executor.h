@@ -24,7 +24,7 @@ class GraphExecutor {
     std::size_t stage = 0;  // placed, where `launch` is null
     const ir::Code::Launch* launch = nullptr;
     std::shared_ptr<const LoadedKernel> kernel{};
-    std::int32_t entry = 0;
+    ir::Bucket bucket{};
     std::vector<std::int64_t> extents{};
   };
   void settle_sizes();

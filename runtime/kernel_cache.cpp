@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <system_error>
@@ -137,8 +138,10 @@ std::optional<ir::CompiledKernel> KernelCache::load(const KernelKey& key) const 
 void KernelCache::store(const KernelKey& key, const ir::CompiledKernel& kernel) const {
   if (!usable()) return;
   const std::string name = file_name(key);
-  // A thread writes one file at a time, so its number makes the name unique on this machine; a clash with another machine's is refused.
-  const std::string temporary = fmt::format("{}.{}.{}{}", name, getpid(), gettid(), temporary_suffix);
+  // A thread writes one file at a time, so its number and the time make the name unique, also beside what a killed process of the same number left;
+  // a clash with another machine's is refused.
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const std::string temporary = fmt::format("{}.{}.{}.{}{}", name, getpid(), gettid(), now, temporary_suffix);
   const auto failed = [&](int error) {
     unlinkat(descriptor_, temporary.c_str(), 0);
     warn_once(fmt::format("cache folder {} cannot be written ({}), so kernels are not kept", folder_.string(), reason(error)));

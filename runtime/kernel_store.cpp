@@ -41,17 +41,13 @@ KernelStore::KernelStore(const ir::Program& program, std::shared_ptr<const ir::B
                          WorkerPool& pool, Warning warn)
     : program_(program), backend_(std::move(backend)), device_(device), cache_(cache), pool_(pool), warn_(std::move(warn)),
       target_(backend_->target()), generator_(backend_->generator()) {
+  std::vector<ir::DispatchTable> own;
+  for (const ir::Program::Kernel& kernel : program.kernels) own.push_back(kernel.table);
   auto tables = std::make_shared<KernelTables>();
-  std::size_t entries = 0;
-  for (const ir::Program::Kernel& kernel : program.kernels) {
-    internal_check(!kernel.table.entries.empty(), "a dispatch table has a general entry");
-    first_entry_.push_back(entries);
-    entries += kernel.table.entries.size();
-    tables->kernels.emplace_back(kernel.table.entries.size());
-  }
-  wanted_ = std::vector<std::atomic<std::uint32_t>>(entries);
+  tables->dispatch = std::make_shared<const DispatchSet>(program, std::move(own), target_, generator_);
+  for (const auto& rows : tables->dispatch->code) tables->kernels.emplace_back(rows.size());
   tables->shapes.resize(program.stages.size());
-  progress_.entries = static_cast<std::int64_t>(entries);
+  progress_.entries = static_cast<std::int64_t>(tables->dispatch->codes.size());
   tables_ = std::move(tables);
 }
 
@@ -64,31 +60,75 @@ KernelStore::~KernelStore() {
 }
 
 KernelKey KernelStore::key_of(const Item& item) const {
-  if (item.kernel < 0) {
-    return kernel_key("shapes", printed(program_.stages[static_cast<std::size_t>(item.entry)].shapes), "", "", target_, generator_);
-  }
-  const ir::Program::Kernel& kernel = program_.kernels[static_cast<std::size_t>(item.kernel)];
-  const ir::DispatchTable::Entry& entry = kernel.table.entries[static_cast<std::size_t>(item.entry)];
-  return kernel_key("kernel", kernel.region.identity, to_string(entry.bucket), to_string(entry.schedule), target_, generator_);
+  if (!item.is_shapes()) return item.of().key;
+  return kernel_key("shapes", printed(program_.stages[static_cast<std::size_t>(item.stage)].shapes), "", "", target_, generator_);
 }
 
 void KernelStore::load(bool background) {
   std::vector<Item> general, rest;
-  for (std::size_t k = 0; k < program_.kernels.size(); ++k) {
-    const std::size_t entries = program_.kernels[k].table.entries.size();
-    for (std::size_t e = 0; e < entries; ++e) {
-      const Item item{static_cast<std::int32_t>(k), static_cast<std::int32_t>(e)};
-      if (!load_cached(item)) (e + 1 == entries ? general : rest).push_back(item);
-    }
+  const std::shared_ptr<const DispatchSet> set = tables_->dispatch;
+  for (std::size_t code = 0; code < set->codes.size(); ++code) {
+    const Item item{.set = set, .code = code};
+    if (!load_cached(item)) (item.of().general ? general : rest).push_back(item);
   }
   for (std::size_t stage = 0; stage < program_.stages.size(); ++stage) {
-    const Item item{-1, static_cast<std::int32_t>(stage)};
+    const Item item{.stage = static_cast<std::int32_t>(stage)};
     if (!program_.stages[stage].shapes.expressions.empty() && !load_cached(item)) rest.push_back(item);
   }
   compile_general(general);
   const std::lock_guard lock(mutex_);
   pending_ = std::move(rest);
-  if (background && !pending_.empty()) background_ = std::thread([this] { work_in_background(); });
+  has_background_ = background;
+  if (has_background_) start_background();
+}
+
+// With mutex_ held, and no thread that still works.
+void KernelStore::start_background() {
+  if (pending_.empty()) return;
+  working_ = true;
+  background_ = std::thread([this] { work_in_background(); });
+}
+
+void KernelStore::retune(std::vector<ir::DispatchTable> tables) {
+  const std::lock_guard one_at_a_time(retuning_);
+  const auto set = std::make_shared<const DispatchSet>(program_, std::move(tables), target_, generator_);
+  std::vector<Item> missing;
+  {
+    const std::lock_guard lock(mutex_);
+    auto next = std::make_shared<KernelTables>();
+    next->dispatch = set;
+    next->shapes = tables_->shapes;
+    for (const auto& rows : set->code) next->kernels.emplace_back(rows.size());
+    for (std::size_t code = 0; code < set->codes.size(); ++code) {
+      const DispatchSet::Code& wanted = set->codes[code];
+      const auto k = static_cast<std::size_t>(wanted.kernel);
+      // By what is loaded, not by what the rows named: a row may be served by a stand-in.
+      std::shared_ptr<const LoadedKernel> known;
+      for (const auto& loaded : tables_->kernels[k])
+        if (loaded != nullptr && loaded->key == wanted.key) known = loaded;
+      if (known == nullptr) missing.push_back({.set = set, .code = code});
+      for (std::size_t row = 0; row < set->code[k].size(); ++row)
+        if (set->code[k][row] == code)
+          next->kernels[k][row] = known != nullptr || row + 1 < set->code[k].size() ? known : tables_->kernels[k].back();
+    }
+    std::erase_if(pending_, [](const Item& item) { return !item.is_shapes(); });
+    progress_.entries = static_cast<std::int64_t>(set->codes.size());
+    tables_ = std::move(next);
+    version_.fetch_add(1, std::memory_order_release);
+  }
+  std::erase_if(missing, [&](const Item& item) { return load_cached(item); });
+  // Those that stand-ins serve come first of those equally wanted.
+  std::ranges::sort(missing, {}, [](const Item& item) { return std::pair(!item.of().general, item.code); });
+  std::thread finished;
+  {
+    const std::lock_guard lock(mutex_);
+    pending_.insert(pending_.begin(), missing.begin(), missing.end());
+    if (!has_background_ || working_) return;
+    finished = std::move(background_);
+  }
+  if (finished.joinable()) finished.join();
+  const std::lock_guard lock(mutex_);
+  start_background();
 }
 
 bool KernelStore::load_cached(const Item& item) {
@@ -123,12 +163,13 @@ void KernelStore::compile_general(const std::vector<Item>& items) {
 
 void KernelStore::compile(const Item& item) {
   std::optional<ir::CompiledKernel> compiled;
-  if (item.kernel < 0) {
-    compiled = backend_->compile_shapes(program_.stages[static_cast<std::size_t>(item.entry)].shapes);
+  if (item.is_shapes()) {
+    compiled = backend_->compile_shapes(program_.stages[static_cast<std::size_t>(item.stage)].shapes);
   } else {
-    const ir::Program::Kernel& kernel = program_.kernels[static_cast<std::size_t>(item.kernel)];
-    const ir::DispatchTable::Entry& entry = kernel.table.entries[static_cast<std::size_t>(item.entry)];
-    compiled = backend_->compile(kernel.region, entry.bucket, entry.schedule);
+    const DispatchSet::Code& code = item.of();
+    const ir::DispatchTable::Entry& entry =
+        item.set->tables[static_cast<std::size_t>(code.kernel)].entries[static_cast<std::size_t>(code.entry)];
+    compiled = backend_->compile(program_.kernels[static_cast<std::size_t>(code.kernel)].region, entry.compiled_for(), entry.schedule);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -140,24 +181,29 @@ void KernelStore::compile(const Item& item) {
 }
 
 void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin) {
-  const auto index = static_cast<std::size_t>(item.entry);
   std::shared_ptr<const LoadedKernel> loaded;
   std::shared_ptr<const LoadedShapes> shapes;
-  if (item.kernel < 0) {
+  if (item.is_shapes()) {
     const auto code = std::make_shared<const CodeMemory>(kernel.code);
     shapes = std::make_shared<LoadedShapes>(LoadedShapes{code, code->function<LoadedShapes::Entry>(kernel.entry_offset)});
   } else {
-    const ir::Program::Kernel& planned = program_.kernels[static_cast<std::size_t>(item.kernel)];
-    loaded = std::make_shared<LoadedKernel>(
-        LoadedKernel{device_.load(planned.region, planned.table.entries[index], kernel), kernel.resources, origin});
+    const DispatchSet::Code& code = item.of();
+    const auto k = static_cast<std::size_t>(code.kernel);
+    const ir::DispatchTable::Entry& entry = item.set->tables[k].entries[static_cast<std::size_t>(code.entry)];
+    loaded = std::make_shared<LoadedKernel>(LoadedKernel{device_.load(program_.kernels[k].region, entry, kernel), kernel.resources, origin,
+                                                         code.key, static_cast<std::int64_t>(kernel.code.size())});
   }
   const std::lock_guard lock(mutex_);
   auto tables = std::make_shared<KernelTables>(*tables_);
   progress_.code_bytes += static_cast<std::int64_t>(kernel.code.size());
-  if (item.kernel < 0) {
-    tables->shapes[index] = std::move(shapes);
+  if (item.is_shapes()) {
+    tables->shapes[static_cast<std::size_t>(item.stage)] = std::move(shapes);
   } else {
-    tables->kernels[static_cast<std::size_t>(item.kernel)][index] = std::move(loaded);
+    // The tables may have been replaced since: the code goes wherever it is named now.
+    const auto k = static_cast<std::size_t>(item.of().kernel);
+    const DispatchSet& now = *tables->dispatch;
+    for (std::size_t row = 0; row < now.code[k].size(); ++row)
+      if (now.codes[now.code[k][row]].key == item.of().key) tables->kernels[k][row] = loaded;
     ++(origin == KernelOrigin::Cache ? progress_.from_cache : progress_.compiled);
   }
   tables_ = std::move(tables);
@@ -168,9 +214,7 @@ std::optional<KernelStore::Item> KernelStore::next_pending() {
   const std::lock_guard lock(mutex_);
   if (pending_.empty() || stopping_) return std::nullopt;
   // Shape programs come last of those equally wanted: the interpreter serves them well.
-  const auto demand = [&](const Item& item) {
-    return item.kernel < 0 ? 0 : wanted_[first_entry_[static_cast<std::size_t>(item.kernel)] + static_cast<std::size_t>(item.entry)].load();
-  };
+  const auto demand = [&](const Item& item) { return item.is_shapes() ? 0 : item.set->wanted[item.code].load(); };
   const auto chosen =
       std::max_element(pending_.begin(), pending_.end(), [&](const Item& a, const Item& b) { return demand(a) < demand(b); });
   const Item item = *chosen;
@@ -187,7 +231,8 @@ void KernelStore::compile_pending(const Item& item) {
     fault = error.what();
   }
   if (!fault.empty() && warn_) {
-    const std::string what = item.kernel < 0 ? "a shape program" : program_.kernels[static_cast<std::size_t>(item.kernel)].region.name;
+    const std::string what =
+        item.is_shapes() ? "a shape program" : program_.kernels[static_cast<std::size_t>(item.of().kernel)].region.name;
     warn_(fmt::format("a kernel for one bucket of {} did not compile, its general kernel serves: {}", what, fault));
   }
   const std::lock_guard lock(mutex_);
@@ -198,13 +243,15 @@ void KernelStore::compile_pending(const Item& item) {
 
 void KernelStore::work_in_background() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), background_niceness);
-  while (const auto item = next_pending()) compile_pending(*item);
-  bool finished = false;
-  {
+  for (;;) {
+    while (const auto item = next_pending()) compile_pending(*item);
     const std::lock_guard lock(mutex_);
-    finished = !stopping_;
+    if (!pending_.empty() && !stopping_) continue;
+    working_ = false;
+    if (stopping_) return;
+    break;
   }
-  if (finished && cache_ != nullptr) cache_->trim();
+  if (cache_ != nullptr) cache_->trim();
 }
 
 void KernelStore::complete() {

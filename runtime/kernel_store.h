@@ -1,9 +1,9 @@
-// The kernels of one program: every region × bucket × schedule of its tables, from memory, disk or the backend.
+// The kernels of one program: every region × compiled shapes × schedule that its tables name, from memory, disk or the backend.
 //
 // load() brings in what the disk has, compiles one general kernel for each region (the last entry of its table) that the disk lacks, in parallel,
 // and returns: the program can run. The rest of the tables, and native shape programs, follow on one background thread of low priority,
 // those first that calls have asked for most. Each arrival publishes a new set of tables; sets are immutable, and code is unmapped with the last
-// set or caller that holds it.
+// set or caller that holds it. retune() replaces the dispatch tables behind running calls.
 #pragma once
 
 #include <atomic>
@@ -20,6 +20,7 @@
 #include "ir/shape_program.h"
 #include "runtime/code_memory.h"
 #include "runtime/device.h"
+#include "runtime/dispatch_set.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/worker_pool.h"
 
@@ -31,6 +32,8 @@ struct LoadedKernel {
   std::shared_ptr<const DeviceKernel> device;
   ir::KernelResources resources;
   KernelOrigin origin = KernelOrigin::Compiled;
+  KernelKey key{};
+  std::int64_t bytes = 0;  // of its code and constants
 };
 
 struct LoadedShapes {
@@ -40,12 +43,22 @@ struct LoadedShapes {
 };
 
 struct KernelTables {
-  std::vector<std::vector<std::shared_ptr<const LoadedKernel>>> kernels;  // [kernel][entry of its table]; null: not there yet
+  std::shared_ptr<const DispatchSet> dispatch;
+  std::vector<std::vector<std::shared_ptr<const LoadedKernel>>> kernels;  // [kernel][row of its table]; null: not there yet
   std::vector<std::shared_ptr<const LoadedShapes>> shapes;                // [stage]; null: interpreted
+
+  const ir::DispatchTable::Entry& entry(std::int32_t kernel, std::int32_t row) const {
+    return dispatch->tables[static_cast<std::size_t>(kernel)].entries[static_cast<std::size_t>(row)];
+  }
+  // A call met a shape of this row, whose code isn't loaded.
+  void want(std::int32_t kernel, std::int32_t row) const {
+    dispatch->wanted[dispatch->code[static_cast<std::size_t>(kernel)][static_cast<std::size_t>(row)]].fetch_add(1,
+                                                                                                                std::memory_order_relaxed);
+  }
 };
 
 struct KernelProgress {
-  std::int64_t entries = 0;  // kernels that the tables name
+  std::int64_t entries = 0;  // pieces of code that the tables name
   std::int64_t from_cache = 0;
   std::int64_t compiled = 0;
   std::int64_t failed = 0;  // did not compile; their general kernels serve
@@ -65,21 +78,23 @@ class KernelStore {
 
   // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of the tables waits for complete().
   void load(bool background);
+  // Other dispatch tables, one a kernel of the program, from the next call on. Code that both name stays; the rest is brought in from disk or compiled in the
+  // background (where load() was given one). Until a new general kernel is there, the one before it serves, so no call waits. Any thread.
+  void retune(std::vector<ir::DispatchTable> tables);
   // Returns when every kernel is there (or has failed); the pool's threads help the one in the background.
   void complete();
 
   std::shared_ptr<const KernelTables> tables() const;
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }  // changes with tables()
-  // A call met a shape of this entry, which isn't loaded.
-  void want(std::int32_t kernel, std::int32_t entry) const {
-    wanted_[first_entry_[kernel] + entry].fetch_add(1, std::memory_order_relaxed);
-  }
   KernelProgress progress() const;
 
  private:
   struct Item {
-    std::int32_t kernel = -1;  // -1: the shape program of stage `entry`
-    std::int32_t entry = 0;
+    std::shared_ptr<const DispatchSet> set{};
+    std::size_t code = 0;     // position in set->codes
+    std::int32_t stage = -1;  // not -1: the shape program of this stage instead
+    bool is_shapes() const { return stage >= 0; }
+    const DispatchSet::Code& of() const { return set->codes[code]; }
   };
   KernelKey key_of(const Item& item) const;
   bool load_cached(const Item& item);
@@ -89,6 +104,7 @@ class KernelStore {
   std::optional<Item> next_pending();
   void compile_pending(const Item& item);
   void work_in_background();
+  void start_background();
 
   const ir::Program& program_;
   std::shared_ptr<const ir::Backend> backend_;
@@ -97,16 +113,17 @@ class KernelStore {
   WorkerPool& pool_;
   Warning warn_;
   std::string target_, generator_;
-  std::vector<std::size_t> first_entry_;  // position of a kernel's first entry in wanted_
-  mutable std::vector<std::atomic<std::uint32_t>> wanted_;
   std::atomic<std::uint64_t> version_{0};
+
+  std::mutex retuning_;  // one change of tables at a time; taken before mutex_
+  bool has_background_ = false;
 
   mutable std::mutex mutex_;  // of everything below
   std::shared_ptr<const KernelTables> tables_;
   std::vector<Item> pending_;
   KernelProgress progress_;
-  int in_flight_ = 0;  // being compiled
-  bool stopping_ = false;
+  int in_flight_ = 0;                        // being compiled
+  bool stopping_ = false, working_ = false;  // working_: the thread in the background is not about to end
   std::condition_variable changed_;
   std::thread background_;
 };

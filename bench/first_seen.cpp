@@ -1,0 +1,122 @@
+// What a call of a shape costs that was never met before, and one right after the tuning tables changed, beside a warm one.
+//
+//   first_seen MODEL [SHAPES] [LONGEST] [THREADS]
+//
+// Under the policy `exact` every new shape is answered by the general kernels while its own are compiled in the background. Each of SHAPES (200) distinct
+// lengths up to LONGEST (256) is called once, then warm: the median of nine calls after its kernels have come. Then, under `bucketed`, the tables are replaced
+// before each call by tables with other kernels in part, and the same lengths are called again. Prints the ratios first call / warm call as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "api/anydim.h"
+
+namespace {
+
+using namespace anydim;
+using Clock = std::chrono::steady_clock;
+
+// The last symbol of the inputs is the length, others are 1; integers are 1, which masks nothing.
+std::vector<ir::Tensor> inputs_of_length(const Model& model, std::int64_t length) {
+  std::string longest;
+  for (const InputInfo& input : model.inputs())
+    for (const ir::Dim& dim : input.dims)
+      if (dim.kind() == ir::Dim::Kind::Symbol) longest = dim.leaf().symbol;
+  std::vector<ir::Tensor> tensors;
+  for (const InputInfo& input : model.inputs()) {
+    std::vector<std::int64_t> dims;
+    for (const ir::Dim& dim : input.dims)
+      dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) -> std::int64_t { return leaf.symbol == longest ? length : 1; }));
+    ir::Tensor& tensor = tensors.emplace_back(input.dtype, dims);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) ir::is_float(input.dtype) ? tensor.set_real(i, 0.5) : tensor.set_integer(i, 1);
+  }
+  return tensors;
+}
+
+double seconds(ModelContext& context, const std::vector<ir::Tensor>& inputs) {
+  const auto begin = Clock::now();
+  context.run(inputs);
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double warm_seconds(ModelContext& context, const std::vector<ir::Tensor>& inputs) {
+  std::vector<double> times;
+  for (int turn = 0; turn < 9; ++turn) times.push_back(seconds(context, inputs));
+  std::ranges::nth_element(times, times.begin() + 4);
+  return times[4];
+}
+
+const runtime::Executable& executable_of(const Model& model) { return model.packing() ? *model.packed() : *model.padded(); }
+
+std::string figures(std::vector<double> ratios) {
+  std::ranges::sort(ratios);
+  const auto at = [&](double share) { return ratios[static_cast<std::size_t>(share * static_cast<double>(ratios.size() - 1))]; };
+  return fmt::format("{{\"shapes\": {}, \"p50\": {:.3f}, \"p90\": {:.3f}, \"p99\": {:.3f}, \"most\": {:.3f}}}", ratios.size(), at(0.5),
+                     at(0.9), at(0.99), ratios.back());
+}
+
+// Every second row of every table gets the general kernel's schedule, other rows in every turn: code comes and goes.
+std::vector<ir::DispatchTable> varied(const runtime::Executable& executable, std::size_t turn) {
+  std::vector<ir::DispatchTable> tables;
+  for (const ir::Program::Kernel& kernel : executable.program().kernels) {
+    ir::DispatchTable& table = tables.emplace_back(kernel.table);
+    for (std::size_t row = 0; row + 1 < table.entries.size(); ++row)
+      if ((row + turn) % 2 == 0) table.entries[row].schedule = table.entries.back().schedule;
+  }
+  return tables;
+}
+
+void measure(const std::string& file, int shapes, std::int64_t longest, int threads) {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(longest));
+  std::iota(lengths.begin(), lengths.end(), 1);
+  std::ranges::shuffle(lengths, std::mt19937(8));
+  lengths.resize(std::min<std::size_t>(lengths.size(), static_cast<std::size_t>(shapes)));
+  const CompileOptions options{.policies = {{"", Policy::Exact}}, .threads = threads, .keep_kernels = false};
+  const auto exact = Model::compile(load_model(file), options);
+  ModelContext context(exact);
+  warm_seconds(context, inputs_of_length(*exact, longest + 1));
+  exact->complete();
+  std::vector<double> first_seen, retuned;
+  for (const std::int64_t length : lengths) {
+    const std::vector<ir::Tensor> inputs = inputs_of_length(*exact, length);
+    const double first = seconds(context, inputs);
+    executable_of(*exact).exact_kernels().complete();
+    first_seen.push_back(first / warm_seconds(context, inputs));
+  }
+  const auto bucketed = Model::compile(load_model(file), {.threads = threads, .keep_kernels = false});
+  bucketed->complete();
+  ModelContext other(bucketed);
+  for (std::size_t turn = 0; turn < lengths.size(); ++turn) {
+    const std::vector<ir::Tensor> inputs = inputs_of_length(*bucketed, lengths[turn]);
+    const double warm = warm_seconds(other, inputs);
+    executable_of(*bucketed).kernels().retune(varied(executable_of(*bucketed), turn));
+    retuned.push_back(seconds(other, inputs) / warm);
+    executable_of(*bucketed).kernels().complete();
+  }
+  fmt::print("{{\"first_seen\": {}, \"after_a_change\": {}, \"kept_kernels\": {}, \"kept_bytes\": {}}}\n", figures(first_seen),
+             figures(retuned), executable_of(*exact).exact_kernels().kept(), executable_of(*exact).exact_kernels().code_bytes());
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 2) {
+    fmt::print(stderr, "usage: first_seen MODEL [SHAPES] [LONGEST] [THREADS]\n");
+    return 2;
+  }
+  try {
+    const auto number = [&](int position, int otherwise) { return count > position ? std::atoi(words[position]) : otherwise; };
+    measure(words[1], number(2, 200), number(3, 256), number(4, 1));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,107 @@
+// Kernels for single shapes: nobody waits for them, and they take bounded memory.
+#include "runtime/exact_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "runtime/cpu_device.h"
+#include "tests/runtime/programs.h"
+
+namespace anydim::runtime {
+namespace {
+
+class ExactKernelsTest : public testing::Test {
+ protected:
+  std::unique_ptr<ExactKernels> kernels(std::int64_t most_bytes = ExactKernels::most_bytes) {
+    return std::make_unique<ExactKernels>(program_, std::vector<bool>{true, false}, *backend_, *device_, nullptr, 1, Warning(), most_bytes);
+  }
+  static bool has(ExactKernels& kernels, std::int64_t key) { return kernels.find(0, std::vector{key}) != nullptr; }
+
+  ir::Program program_ = test::scale_program();
+  std::shared_ptr<test::FakeBackend> backend_ = test::scale_backend();
+  std::shared_ptr<Device> device_ = make_cpu_device();
+};
+
+TEST_F(ExactKernelsTest, CoversWhatItWasMadeFor) {
+  const auto exact = kernels();
+  EXPECT_TRUE(exact->covers(0));
+  EXPECT_FALSE(exact->covers(1));
+}
+
+TEST_F(ExactKernelsTest, AFirstSeenShapeDoesNotWait) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool released = false;
+  backend_->on_compile([&] {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return released; });
+  });
+  const auto exact = kernels();
+  // The compiler stands still, and yet every call has its answer.
+  for (std::int64_t key = 1; key <= 20; ++key) EXPECT_FALSE(has(*exact, key));
+  EXPECT_FALSE(has(*exact, 1));
+  {
+    const std::lock_guard lock(mutex);
+    released = true;
+  }
+  changed.notify_all();
+  exact->complete();
+  for (std::int64_t key = 1; key <= 20; ++key) EXPECT_TRUE(has(*exact, key));
+  EXPECT_EQ(backend_->compiled(), 20);
+}
+
+TEST_F(ExactKernelsTest, TheLeastRecentlyUsedGoesByNumber) {
+  const auto exact = kernels();
+  const auto most = static_cast<std::int64_t>(ExactKernels::most);
+  for (std::int64_t key = 1; key <= most; ++key) has(*exact, key);
+  exact->complete();
+  EXPECT_EQ(exact->kept(), ExactKernels::most);
+  EXPECT_TRUE(has(*exact, 1));
+  has(*exact, most + 1);
+  exact->complete();
+  EXPECT_EQ(exact->kept(), ExactKernels::most);
+  EXPECT_TRUE(has(*exact, 1)) << "it was used after the others";
+  EXPECT_FALSE(has(*exact, 2));
+}
+
+TEST_F(ExactKernelsTest, TheLeastRecentlyUsedGoesByBytes) {
+  const auto exact = kernels(40);  // a kernel of the fake backend has 12 bytes
+  for (std::int64_t key = 1; key <= 3; ++key) {
+    has(*exact, key);
+    exact->complete();
+  }
+  EXPECT_EQ(exact->code_bytes(), 36);
+  EXPECT_TRUE(has(*exact, 1));
+  has(*exact, 4);
+  exact->complete();
+  EXPECT_EQ(exact->code_bytes(), 36);
+  EXPECT_TRUE(has(*exact, 1));
+  EXPECT_TRUE(has(*exact, 4));
+  EXPECT_FALSE(has(*exact, 2));
+}
+
+TEST_F(ExactKernelsTest, MemoryStaysBoundedUnderRandomShapes) {
+  const auto exact = kernels(600);
+  for (std::int64_t turn = 0; turn < 3000; ++turn) {
+    has(*exact, 1 + turn * 7919 % 1000);
+    ASSERT_LE(exact->code_bytes(), 600);
+    ASSERT_LE(exact->kept(), ExactKernels::most);
+  }
+  exact->complete();
+  EXPECT_LE(exact->code_bytes(), 600);
+  EXPECT_GT(exact->kept(), 0U);
+}
+
+TEST_F(ExactKernelsTest, AShapeThatDoesNotCompileIsServedByTheGeneralKernel) {
+  backend_->refuse("plain");
+  const auto exact = kernels();
+  has(*exact, 5);
+  exact->complete();
+  EXPECT_FALSE(has(*exact, 5));
+  EXPECT_EQ(exact->code_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace anydim::runtime
