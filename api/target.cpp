@@ -35,7 +35,11 @@ CompileTarget cuda_target(const CompileOptions& options) {
                                          .multiprocessors = properties.multiprocessors,
                                          .shared_per_multiprocessor = properties.shared_per_multiprocessor,
                                          .shared_per_block = properties.shared_per_block,
-                                         .l2_bytes = properties.l2_bytes});
+                                         .l2_bytes = properties.l2_bytes,
+                                         .threads_per_multiprocessor = properties.threads_per_multiprocessor,
+                                         .blocks_per_multiprocessor = properties.blocks_per_multiprocessor,
+                                         .registers_per_multiprocessor = properties.registers_per_multiprocessor,
+                                         .memory_bandwidth = properties.memory_bandwidth});
   cuda.checked = options.checked_kernels;
   return {codegen_cuda::make_cuda_backend(cuda), std::move(device), properties.name,
           runtime::cuda::version_text(properties.driver_version)};

@@ -34,12 +34,16 @@ struct CudaTarget {
 std::optional<CudaTarget> target_named(std::string_view name);
 std::vector<std::string> target_names();
 
-// A device as the driver describes it; bandwidth and rates come from the known part closest to it. Units as above; `driver_name` as cuDeviceGetName.
+// A device as the driver describes it; clocks and rates under load, which no driver tells, come from the known part closest to it. Units as above;
+// `driver_name` as cuDeviceGetName. What is 0 is taken from the known part too.
 struct DeviceDescription {
   std::string driver_name;
   int capability = 0;
   int multiprocessors = 0;
   std::int64_t shared_per_multiprocessor = 0, shared_per_block = 0, l2_bytes = 0;
+  int threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0;
+  std::int64_t registers_per_multiprocessor = 0;
+  double memory_bandwidth = 0;  // as clock and width of the memory give it; copies reach less
 };
 // Throws Error{Resource} for a device older than capability 80.
 CudaTarget target_of(const DeviceDescription& device);

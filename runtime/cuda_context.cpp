@@ -21,6 +21,11 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
     }
     return value;
   };
+  // What newer drivers may stop telling.
+  const auto told = [&](DeviceAttribute name) {
+    int value = 0;
+    return driver.device_attribute(&value, name, device) == success && value > 0 ? value : 0;
+  };
   Properties properties;
   char name[256] = {};
   if (driver.device_name(name, sizeof name - 1, device) == success) properties.name = name;
@@ -32,7 +37,12 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
   properties.shared_per_block = attribute(max_shared_bytes_per_block);
   properties.registers_per_block = attribute(max_registers_per_block);
   properties.l2_bytes = attribute(l2_cache_bytes);
-  properties.clock_khz = attribute(clock_rate_khz);
+  properties.threads_per_multiprocessor = attribute(max_threads_per_multiprocessor);
+  properties.blocks_per_multiprocessor = attribute(max_blocks_per_multiprocessor);
+  properties.registers_per_multiprocessor = attribute(max_registers_per_multiprocessor);
+  properties.clock_khz = told(clock_rate_khz);
+  // Two transfers a clock.
+  properties.memory_bandwidth = 2e3 * told(memory_clock_rate_khz) * told(memory_bus_width_bits) / 8;
   std::size_t bytes = 0;
   if (driver.device_memory(&bytes, device) == success) properties.memory_bytes = static_cast<std::int64_t>(bytes);
   if (properties.capability < oldest_capability) {

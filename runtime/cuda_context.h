@@ -17,9 +17,11 @@ struct Properties {
   int capability = 0;      // 90 for 9.0
   int driver_version = 0;  // 12040 for 12.4
   int multiprocessors = 0;
-  int threads_per_block = 0;
-  std::int64_t shared_per_multiprocessor = 0, shared_per_block = 0, registers_per_block = 0, l2_bytes = 0, memory_bytes = 0;
+  int threads_per_block = 0, threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0;
+  std::int64_t shared_per_multiprocessor = 0, shared_per_block = 0, registers_per_block = 0, registers_per_multiprocessor = 0, l2_bytes = 0,
+               memory_bytes = 0;
   std::int64_t clock_khz = 0;
+  double memory_bandwidth = 0;  // bytes a second, as the memory's clock and width give it; 0: not told
 };
 
 // Any thread. Memory, kernels and graphs hold a share of it, so that they can always be freed.

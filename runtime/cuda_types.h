@@ -35,10 +35,13 @@ enum DeviceAttribute : int {
   memory_clock_rate_khz = 36,
   memory_bus_width_bits = 37,
   l2_cache_bytes = 38,
+  max_threads_per_multiprocessor = 39,
   compute_capability_major = 75,
   compute_capability_minor = 76,
   max_shared_bytes_per_multiprocessor = 81,
+  max_registers_per_multiprocessor = 82,
   max_shared_bytes_per_block = 97,  // with permission, see dynamic_shared_bytes
+  max_blocks_per_multiprocessor = 106,
   memory_pools_supported = 115,
 };
 enum FunctionAttribute : int {

@@ -36,6 +36,26 @@ TEST(Target, ADeviceIsDescribedByItselfAndRatedByItsNeighbour) {
   EXPECT_GT(unknown.memory_bandwidth, 0);
 }
 
+TEST(Target, AnH100IsWhatItsDriverSays) {
+  DeviceDescription device{.driver_name = "NVIDIA H100 80GB HBM3",
+                           .capability = 90,
+                           .multiprocessors = 132,
+                           .shared_per_multiprocessor = 233472,
+                           .shared_per_block = 232448,
+                           .l2_bytes = 52428800,
+                           .threads_per_multiprocessor = 2048,
+                           .blocks_per_multiprocessor = 32,
+                           .registers_per_multiprocessor = 65536,
+                           .memory_bandwidth = 2.0 * 2619e6 * 5120 / 8};
+  const CudaTarget sxm = target_of(device);
+  EXPECT_EQ(sxm.architecture, "sm_90a");
+  EXPECT_EQ(sxm.l2_bytes, 52428800);
+  EXPECT_NEAR(sxm.memory_bandwidth, target_named("h100")->memory_bandwidth, 0.03e12);
+  device.driver_name = "NVIDIA H100 PCIe";
+  device.multiprocessors = 114;
+  EXPECT_EQ(target_of(device).clock, target_named("h100-pcie")->clock);
+}
+
 TEST(Target, OldDevicesAreRefused) {
   try {
     target_of({.driver_name = "Tesla T4",

@@ -46,6 +46,9 @@ TEST(CudaTypes, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(int{multiprocessor_count}, int{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT});
   EXPECT_EQ(int{l2_cache_bytes}, int{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE});
   EXPECT_EQ(int{clock_rate_khz}, int{CU_DEVICE_ATTRIBUTE_CLOCK_RATE});
+  EXPECT_EQ(int{max_threads_per_multiprocessor}, int{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR});
+  EXPECT_EQ(int{max_blocks_per_multiprocessor}, int{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR});
+  EXPECT_EQ(int{max_registers_per_multiprocessor}, int{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR});
   EXPECT_EQ(int{memory_clock_rate_khz}, int{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE});
   EXPECT_EQ(int{memory_bus_width_bits}, int{CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH});
   EXPECT_EQ(int{compute_capability_major}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR});

@@ -193,6 +193,9 @@ void add_device(cuda::Driver& driver, const std::shared_ptr<State>& state) {
       case cuda::memory_clock_rate_khz: *value = 1'000'000; break;
       case cuda::memory_bus_width_bits: *value = 512; break;
       case cuda::l2_cache_bytes: *value = 1 << 20; break;
+      case cuda::max_threads_per_multiprocessor: *value = 2048; break;
+      case cuda::max_blocks_per_multiprocessor: *value = 32; break;
+      case cuda::max_registers_per_multiprocessor: *value = 65536; break;
       case cuda::compute_capability_major: *value = options.capability / 10; break;
       case cuda::compute_capability_minor: *value = options.capability % 10; break;
       case cuda::max_shared_bytes_per_multiprocessor: *value = static_cast<int>(options.shared_per_block + 1024); break;
