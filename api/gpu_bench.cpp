@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/parse.h"
@@ -145,9 +146,11 @@ class LibraryRuns {
     }
   }
 
+  // Of the first and the last product.
   double largest_difference(const std::vector<ir::Tensor>& ours) const {
     double largest = 0;
-    for (std::size_t i = 0; i < places_.operands.size(); ++i) {
+    const std::size_t last = places_.operands.size() - 1;
+    for (const std::size_t i : std::set<std::size_t>{0, last}) {
       ir::Tensor theirs(product_.dtype, {product_.m, product_.n});
       cuda::Stream stream = nullptr;
       const cuda::Driver& driver = context_->driver();
@@ -204,6 +207,48 @@ std::vector<ir::Tensor> random_inputs(const std::vector<std::vector<std::int64_t
   return inputs;
 }
 
+std::string equal_attention_text(const GpuAttention& shape) {
+  const std::string operand = fmt::format("Tensor[(b, h, s, {}), {}]", shape.head, ir::name_of(shape.dtype));
+  return fmt::format(
+      "fn @main(%q: {0}, %k: {0}, %v: {0}) -> {0} where b in [0, 65536], h in [0, 256], s in [0, 65536] {{\n"
+      "  %qw = cast(%q) {{to = f32}}\n  %kw = cast(%k) {{to = f32}}\n  %vw = cast(%v) {{to = f32}}\n"
+      "  %yw = attention(%qw, %kw, %vw) {{scale = {1}}}\n  %y = cast(%yw) {{to = {2}}}\n  return %y\n}}\n",
+      operand, 1 / std::sqrt(static_cast<double>(shape.head)), ir::name_of(shape.dtype));
+}
+
+std::string ragged_attention_text(const GpuAttention& shape) {
+  const std::string_view type = ir::name_of(shape.dtype);
+  std::string text = fmt::format(
+      "fn @main(%q: {0}, %k: {0}, %v: {0}, %offsets: Tensor[(n), i64]) -> {0} where t in [0, 16777216], n in [1, 1048576] {{\n"
+      "  %split = shape(t, {1}, {2})\n",
+      fmt::format("Tensor[(t, {}), {}]", shape.heads * shape.head, type), shape.heads, shape.head);
+  for (const char operand : {'q', 'k', 'v'}) {
+    text += fmt::format(
+        "  %{0}_wide = cast(%{0}) {{to = f32}}\n  %{0}_heads = dyn.reshape(%{0}_wide, %split)\n"
+        "  %{0}_rows = transpose(%{0}_heads) {{perm = (1, 0, 2)}}\n",
+        operand);
+  }
+  return text + fmt::format(
+                    "  %a = attention(%q_rows, %k_rows, %v_rows, none, %offsets) {{scale = {0}}}\n"
+                    "  %beside = transpose(%a) {{perm = (1, 0, 2)}}\n  %flat = shape(t, {1})\n"
+                    "  %joined = dyn.reshape(%beside, %flat)\n  %y = cast(%joined) {{to = {2}}}\n  return %y\n}}\n",
+                    1 / std::sqrt(static_cast<double>(shape.head)), shape.heads * shape.head, type);
+}
+
+std::vector<ir::Tensor> attention_inputs(const GpuAttention& shape) {
+  if (shape.lengths.empty())
+    return random_inputs(std::vector(3, std::vector{shape.batch, shape.heads, shape.length, shape.head}), shape.dtype);
+  ir::Tensor offsets(ir::DType::I64, {static_cast<std::int64_t>(shape.lengths.size()) + 1});
+  std::int64_t rows = 0;
+  for (std::size_t i = 0; i < shape.lengths.size(); ++i) {
+    rows += shape.lengths[i];
+    offsets.set_integer(static_cast<std::int64_t>(i) + 1, rows);
+  }
+  std::vector<ir::Tensor> inputs = random_inputs(std::vector(3, std::vector{rows, shape.heads * shape.head}), shape.dtype);
+  inputs.push_back(std::move(offsets));
+  return inputs;
+}
+
 GpuSample measure_alone(cuda::GraphTimer& timer, int repetitions) {
   for (int i = 0; i < warm_ups; ++i) timer.measure();
   std::vector<double> seconds;
@@ -226,8 +271,9 @@ std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::
       executable->kernels().complete();
       context = std::make_shared<runtime::Context>(executable);
     }
-    const std::vector<ir::Tensor> inputs =
-        random_inputs(std::vector(static_cast<std::size_t>(shape.copies), std::vector{shape.m, shape.k}), shape.dtype);
+    // One tensor on the host, a copy for each product on the GPU.
+    const std::vector<ir::Tensor> inputs(static_cast<std::size_t>(shape.copies),
+                                         ir::random_tensor(shape.dtype, std::vector{shape.m, shape.k}, 7, "input"));
     GpuMatmulTimes& times = all.emplace_back();
     times.schedule = schedule_of(*context, inputs);
     const std::vector<ir::Tensor> results = context->run(inputs);
@@ -246,24 +292,17 @@ std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::
 std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const std::vector<GpuAttention>& shapes,
                                               const CompileOptions& options, int repetitions) {
   context_of(target);
-  std::map<std::pair<std::int64_t, ir::DType>, std::shared_ptr<runtime::Context>> contexts;
+  std::map<std::string, std::shared_ptr<runtime::Context>> contexts;  // by text
   std::vector<GpuAttentionTimes> all;
   for (const GpuAttention& shape : shapes) {
-    auto& context = contexts[{shape.head, shape.dtype}];
+    const std::string text = shape.lengths.empty() ? equal_attention_text(shape) : ragged_attention_text(shape);
+    auto& context = contexts[text];
     if (context == nullptr) {
-      const std::string_view type = ir::name_of(shape.dtype);
-      const std::string operand = fmt::format("Tensor[(b, h, s, {}), {}]", shape.head, type);
-      const std::string text = fmt::format(
-          "fn @main(%q: {0}, %k: {0}, %v: {0}) -> {0} where b in [0, 65536], h in [0, 256], s in [0, 65536] {{\n"
-          "  %qw = cast(%q) {{to = f32}}\n  %kw = cast(%k) {{to = f32}}\n  %vw = cast(%v) {{to = f32}}\n"
-          "  %yw = attention(%qw, %kw, %vw) {{scale = {1}}}\n  %y = cast(%yw) {{to = {2}}}\n  return %y\n}}\n",
-          operand, 1 / std::sqrt(static_cast<double>(shape.head)), type);
       const auto executable = compile_for(target, ir::parse(text), options);
       executable->kernels().complete();
       context = std::make_shared<runtime::Context>(executable);
     }
-    const std::vector<std::int64_t> dims{shape.batch, shape.heads, shape.length, shape.head};
-    const std::vector<ir::Tensor> inputs = random_inputs({dims, dims, dims}, shape.dtype);
+    const std::vector<ir::Tensor> inputs = attention_inputs(shape);
     GpuAttentionTimes& times = all.emplace_back();
     times.schedule = schedule_of(*context, inputs);
     times.ours = time_call(*context, inputs, repetitions);

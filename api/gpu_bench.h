@@ -27,7 +27,7 @@ struct GpuMatmulTimes {
   GpuSample ours;
   GpuSample heuristic, best;      // the library's first choice, and the fastest of `algorithms`; 0 where not asked for
   int algorithms = 0;             // that the library offered and that ran
-  double largest_difference = 0;  // of any element of ours and the library's, over 1 + its magnitude
+  double largest_difference = 0;  // of any element of the first and the last copy and the library's, over 1 + its magnitude
 };
 struct GpuBenchOptions {
   bool library = true;       // compare with cuBLASLt
@@ -39,10 +39,12 @@ struct GpuBenchOptions {
 std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::vector<GpuMatmul>& shapes, const CompileOptions& options,
                                         const GpuBenchOptions& bench);
 
-// softmax(q k^T / sqrt(head)) v over [batch, heads, length, head].
+// softmax(q k^T / sqrt(head)) v over [batch, heads, length, head]; with `lengths` over sequences of those lengths laid end to end, [rows, heads * head]
+// each operand, and batch and length say nothing.
 struct GpuAttention {
   std::int64_t batch = 0, heads = 0, length = 0, head = 0;
   ir::DType dtype = ir::DType::BF16;
+  std::vector<std::int64_t> lengths{};
 };
 struct GpuAttentionTimes {
   std::string schedule;

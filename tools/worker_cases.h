@@ -22,7 +22,7 @@ struct RawTarget {
 //   program      "text" (or "model", a file) with "inputs" {NAME: {"dims", "below" | "ramp"}}, run "passes" times (3: on the stream, captured, replayed); the results are
 //                compared with the reference evaluator, or with "expected" {NAME: file.npy}, within "tolerance", unless "compare" is false; "sizes" [inputs, ..] are timed too
 //   matmul       "n", "k", "m" [..]: seconds of one product; "cublas": beside cuBLASLt
-//   attention    "shapes" [[batch, heads, length, head], ..]
+//   attention    "shapes" [[batch, heads, length, head], ..], "ragged" [{"heads", "head", "lengths" [..]}, ..] over sequences laid end to end
 //   schedules    "n", "k", "m" [..], "top": the schedules that the cost model ranks best at any of the sizes
 //   raw          "source" (a file), "launch" {"entry", "block", "grid", "cluster", "shared_bytes", "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and
 //                results are written to "folder" as NAME.inN.npy and NAME.outN.npy

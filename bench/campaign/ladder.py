@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import random
 
 from encoder import encoder
 
@@ -122,6 +123,30 @@ def attention_sweep(passed):
         for length in LENGTHS:
             heads, batch = 12, max(1, 65536 // (12 * length) * 2)
             yield {"id": f"attention/{head}/{length}", "kind": "attention", "shapes": [[batch, heads, length, head]], "needs": ["attention_mma"]}
+
+
+def ragged_lengths(mean, rows=65536):
+    """Uniform between 1 and twice the mean, so that the longest is about twice the mean; the same on every machine."""
+    draw = random.Random(mean)
+    return [1 + int(draw.random() * 2 * mean) for _ in range(rows // mean)]
+
+
+def ragged_sweep(passed):
+    """As many rows as the equal lengths have, in sequences of different lengths laid end to end."""
+    for head in (32, 64, 128):
+        for mean in (32, 128, 512, 2048):
+            yield {"id": f"ragged/{head}/{mean}", "kind": "attention", "ragged": [{"heads": 12, "head": head, "lengths": ragged_lengths(mean)}],
+                   "needs": ["attention_mma"]}
+
+
+def calls_sweep(passed):
+    """What a call and each of its launches cost beside the kernels: chains of kernels over one row, each too small to matter. A softmax along the other axis
+    is one that fusion cannot join."""
+    for kernels in (1, 10, 100):
+        lines = [f"  %x{i + 1} = softmax(%x{i}) {{axis = {i % 2}}}" for i in range(kernels)]
+        text = "\n".join(["fn @main(%x0: Tensor[(n, m), f32]) where n in [0, 4096], m in [0, 4096] {", *lines, f"  return %x{kernels}", "}", ""])
+        sizes = [{"x0": {"dims": dims}} for dims in ([1, 1], [2, 2], [64, 64])]
+        yield program(f"calls/{kernels}", text, sizes[0], compare=False, sizes=sizes, repetitions=101, needs=["graph"])
 
 
 def matrix_sweep(passed):

@@ -5,16 +5,20 @@ import math
 
 def summarise(results, passed, closed, stopped, information):
     summary = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "system": information, "stopped": stopped,
-               "rungs": {**{name: "passed" for name in sorted(passed)}, **closed}, "matmul": [], "attention": [], "torch_attention": [], "models": [],
-               "matrix": {}, "sanitizer": [], "failures": []}
+               "rungs": {**{name: "passed" for name in sorted(passed)}, **closed}, "matmul": [], "attention": [], "ragged": [], "torch_attention": [],
+               "models": [], "calls": [], "matrix": {}, "sanitizer": [], "failures": []}
     for entry in results:
         name, part = entry["case"]["id"], entry["part"]
         if entry["status"] != "ended" or "error" in entry or not entry.get("right", True):
             summary["failures"].append({"case": name, "status": entry["status"], "error": entry.get("error"), "difference": entry.get("difference")})
-        if name == "attention/torch":
+        if part == "torch":
             summary["torch_attention"] = entry.get("rows", [])
-        elif part in ("matmul", "attention"):
+        elif part in ("matmul", "attention", "ragged"):
             summary[part] += entry.get("rows", [])
+        elif part == "calls":
+            for call in entry.get("calls", []):
+                summary["calls"].append({"kernels": len(entry.get("launches", [])), "dims": "x".join(map(str, call["dims"])),
+                                         **{name: call[name] for name in ("median_us", "host_us", "first_host_us", "second_host_us")}})
         elif part == "models":
             for call in entry.get("calls", []):
                 summary["models"].append({"model": name.split("/")[-1], "dims": "x".join(map(str, call["dims"])), "host_us": call["host_us"],
@@ -30,6 +34,10 @@ def summarise(results, passed, closed, stopped, information):
         summary["matmul_geometric_mean"] = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
         summary["matmul_least"] = min(ratios)
     return summary
+
+
+def torch_key(row):
+    return (row["heads"], row["head"], *([*row["lengths"]] if "lengths" in row else (row["batch"], row["length"], "equal")))
 
 
 def table(head, lines):
@@ -56,14 +64,34 @@ def markdown(summary):
                           f"{best / ours:.3f}" if best else "", row["schedule"]))
         text += table(("M", "N", "K", "us", "TFLOP/s", "cuBLASLt us", "heuristic / ours", "best / ours", "schedule"), lines)
     if summary["attention"]:
-        torch = {(row["batch"], row["heads"], row["length"], row["head"]): row["median_us"] for row in summary["torch_attention"]}
+        torch = {torch_key(row): row["median_us"] for row in summary["torch_attention"]}
         lines = []
         for row in summary["attention"]:
-            theirs = torch.get((row["batch"], row["heads"], row["length"], row["head"]))
+            theirs = torch.get(torch_key(row))
             work = 4e-6 * row["batch"] * row["heads"] * row["head"] * row["length"] ** 2
             lines.append((row["batch"], row["heads"], row["length"], row["head"], f"{row['median_us']:.2f}", f"{work / row['median_us']:.1f}",
                           f"{theirs / row['median_us']:.3f}" if theirs else "", row["schedule"]))
         text += "## Attention, bf16\n\n" + table(("batch", "heads", "length", "head", "us", "TFLOP/s", "PyTorch / ours", "schedule"), lines)
+    if summary["ragged"]:
+        torch = {torch_key(row): row for row in summary["torch_attention"]}
+        lines = []
+        for row in summary["ragged"]:
+            theirs, lengths = torch.get(torch_key(row)), row["lengths"]
+            work = 4e-6 * row["heads"] * row["head"] * sum(length ** 2 for length in lengths)
+            lines.append((len(lengths), sum(lengths), max(lengths), row["heads"], row["head"], f"{row['median_us']:.2f}", f"{work / row['median_us']:.1f}",
+                          f"{theirs['median_us'] / row['median_us']:.3f}" if theirs else "", theirs["backend"] if theirs else "", row["schedule"]))
+        text += "## Attention over sequences laid end to end, bf16\n\n" + table(
+            ("sequences", "rows", "longest", "heads", "head", "us", "TFLOP/s", "PyTorch / ours", "PyTorch's", "schedule"), lines)
+    if summary["calls"]:
+        text += "## Calls of tiny kernels\n\n" + table(
+            ("launches", "size", "device us", "whole call us", "first call us", "second call us"),
+            [(row["kernels"], row["dims"], *(f"{row[name]:.1f}" for name in ("median_us", "host_us", "first_host_us", "second_host_us"))) for row in summary["calls"]])
+        for size in dict.fromkeys(row["dims"] for row in summary["calls"]):
+            few, *_, many = sorted((row for row in summary["calls"] if row["dims"] == size), key=lambda row: row["kernels"]) * 2
+            if many["kernels"] > few["kernels"]:
+                device, host = ((many[name] - few[name]) / (many["kernels"] - few["kernels"]) for name in ("median_us", "host_us"))
+                text += f"At {size} one more launch costs {device:.2f} us on the device, and {host - device:.2f} us more of the whole call: its sizes, its kernel's choice.\n"
+        text += "\n"
     if summary["models"]:
         text += "## Models\n\n" + table(("model", "batch x length", "device us", "whole call us", "launches"),
                                         [(row["model"], row["dims"], f"{row['median_us']:.1f}", f"{row['host_us']:.1f}", row["launches"]) for row in summary["models"]])

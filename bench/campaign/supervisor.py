@@ -17,15 +17,18 @@ import report
 from worker import Worker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ("ladder", "primitives", "matmul", "attention", "models", "matrix", "sanitizer")
+PARTS = ("ladder", "primitives", "models", "calls", "matmul", "attention", "ragged", "torch", "matrix", "sanitizer")
 CASE_SECONDS = 30
 SWEEP_SECONDS = 90
+TORCH_SECONDS = 100  # most, of the campaign's time
+SANITIZER_SECONDS = 60  # kept back for it from what comes before
 MOST_TRAVELLING = 60 << 20
 MOST_FILES, MOST_FILE_BYTES = 8, 16 << 20
 
 
 class Campaign:
-    def __init__(self, command, out, limit, log):
+    def __init__(self, command, out, limit, log, case_seconds=None):
+        self.case_seconds = case_seconds or CASE_SECONDS
         self.worker = Worker(command, log)
         self.out = out
         self.deadline = time.monotonic() + limit
@@ -55,7 +58,7 @@ class Campaign:
         """Two new workers in a row that cannot run an empty kernel end the campaign: the device is gone, not a schedule."""
         for attempt in (1, 2):
             case = {"id": f"empty/{len(self.results)}", "kind": "empty"}
-            result = self.worker.run(case, min(CASE_SECONDS, max(self.left(), 1)))
+            result = self.worker.run(case, min(self.case_seconds, max(self.left(), 1)))
             self.results.append({"part": "ladder", "case": case, **result})
             if right(result):
                 self.passed.add("empty")
@@ -75,7 +78,7 @@ class Campaign:
                 if self.stopped or self.left() <= 0:
                     self.closed[name] = self.stopped or "the time was up"
                     break
-                entry = self.run(case, CASE_SECONDS, f"ladder/{name}")
+                entry = self.run(case, self.case_seconds, f"ladder/{name}")
                 if entry.get("absent"):
                     absent += 1
                 elif not right(entry):
@@ -87,16 +90,17 @@ class Campaign:
                 else:
                     self.passed.add(name)
 
-    def sweep(self, part, cases):
+    def sweep(self, part, cases, reserve=0):
+        """Cases one after the other, until the limit less `reserve` seconds."""
         for case in cases:
-            if self.stopped or self.left() <= 0:
+            if self.stopped or self.left() <= reserve:
                 return
             if any(each not in self.passed for each in case.get("needs", [])):
                 self.results.append({"part": part, "case": case, "status": "skipped", "error": f"needs {', '.join(case['needs'])}"})
                 continue
             entry = self.run(case, SWEEP_SECONDS, part)
             if case.get("expands") and entry["status"] == "ended":
-                self.sweep(part, ladder.matrix_cases(case, entry))
+                self.sweep(part, ladder.matrix_cases(case, entry), reserve)
 
 
 def right(result):
@@ -116,15 +120,21 @@ def capability(information):
 
 
 def run_torch(campaign):
-    """PyTorch's fused attention at the same shapes, where PyTorch is installed; a process of its own."""
-    shapes = [case["shapes"][0] for case in ladder.attention_sweep(campaign.passed)]
+    """PyTorch's attention at the same shapes, where PyTorch is installed; a process of its own."""
+    shapes = [dict(zip(("batch", "heads", "length", "head"), case["shapes"][0])) for case in ladder.attention_sweep(campaign.passed)]
+    shapes += [case["ragged"][0] for case in ladder.ragged_sweep(campaign.passed)]
     command = [sys.executable, str(pathlib.Path(__file__).parent / "torch_attention.py")]
+    result = {"status": "ended"}
     try:
-        done = subprocess.run(command, input=json.dumps(shapes), capture_output=True, text=True, timeout=max(campaign.left(), 1), check=False)
-        result = {"status": "ended", "rows": json.loads(done.stdout)} if done.returncode == 0 else {"status": "ended", "error": done.stderr[-400:]}
-    except subprocess.TimeoutExpired:
+        done = subprocess.run(command, input=json.dumps(shapes), capture_output=True, text=True, timeout=max(min(campaign.left(), TORCH_SECONDS), 1), check=False)
+        said = done.stdout
+        if done.returncode != 0:
+            result["error"] = done.stderr[-400:]
+    except subprocess.TimeoutExpired as expired:
+        said = (expired.stdout or b"").decode()
         result = {"status": "cut", "error": "the time was up"}
-    campaign.results.append({"part": "attention", "case": {"id": "attention/torch"}, **result})
+    result["rows"] = [json.loads(line) for line in said.splitlines(keepends=True) if line.endswith("\n")]
+    campaign.results.append({"part": "torch", "case": {"id": "torch"}, **result})
 
 
 def run_sanitizer(campaign, command):
@@ -190,6 +200,7 @@ def main():
     parser.add_argument("out", nargs="?", type=pathlib.Path)
     parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
     parser.add_argument("--limit", type=float, default=480)
+    parser.add_argument("--case", type=float, default=CASE_SECONDS, metavar="SECONDS", help="the most that one case of the ladder may take")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_intermixed_args()
     if options.check:
@@ -202,7 +213,7 @@ def main():
     command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [os.environ.get("ANYDIM", str(ROOT / "build/slim/bin/anydim")), "worker", "--device", "cuda",
                                                                    "--quiet", "--cache-dir", str(options.out.resolve() / "cache")]
     with open(options.out / "worker.log", "w", encoding="utf8") as log:
-        campaign = Campaign(command, options.out, options.limit, log)
+        campaign = Campaign(command, options.out, options.limit, log, options.case)
         information = {}
         try:
             if campaign.prove_worker():
@@ -210,15 +221,18 @@ def main():
                 information = {key: value for key, value in entry.items() if key not in ("part", "case", "status", "seconds")}
                 campaign.climb()
             sweeps = {"primitives": lambda: ladder.primitive_cases(options.out.resolve() / "primitives", capability(information)),
-                      "models": lambda: ladder.model_sweep(campaign.passed),
+                      "models": lambda: ladder.model_sweep(campaign.passed), "calls": lambda: ladder.calls_sweep(campaign.passed),
                       "matmul": lambda: ladder.matmul_sweep(campaign.passed), "attention": lambda: ladder.attention_sweep(campaign.passed),
-                      "matrix": lambda: ladder.matrix_sweep(campaign.passed)}
-            for part, cases in sweeps.items():
-                if part in parts and not campaign.stopped:
-                    campaign.sweep(part, cases())
-                    if part == "attention" and campaign.left() > 0:
-                        campaign.worker.stop()
-                        run_torch(campaign)
+                      "ragged": lambda: ladder.ragged_sweep(campaign.passed), "matrix": lambda: ladder.matrix_sweep(campaign.passed)}
+            reserve = SANITIZER_SECONDS if "sanitizer" in parts and shutil.which("compute-sanitizer") else 0
+            for part in PARTS:
+                if part not in parts or campaign.stopped or campaign.left() <= reserve:
+                    continue
+                if part == "torch":
+                    campaign.worker.stop()
+                    run_torch(campaign)
+                elif part in sweeps:
+                    campaign.sweep(part, sweeps[part](), reserve)
             campaign.worker.stop()
             if "sanitizer" in parts and not campaign.stopped and campaign.left() > 10:
                 run_sanitizer(campaign, command)

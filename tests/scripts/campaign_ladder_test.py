@@ -42,6 +42,25 @@ class OnTheInterpreter(unittest.TestCase):
             for recorded in sorted((ROOT / "bench/results/primitives").glob("*.npy")):
                 self.assertEqual(bits(folder / "out" / recorded.name), bits(recorded), recorded.name)
 
+    def test_every_kind_of_sweep_case(self):
+        quick = {"policy": "symbolic", "repetitions": 3}
+        chain = next(each for each in ladder.calls_sweep(set()) if each["id"] == "calls/1")
+        cases = [
+            {"id": "matmul", "kind": "matmul", "n": 64, "k": 64, "m": [1, 40], "copies": 2, **quick},
+            {"id": "schedules", "kind": "schedules", "n": 64, "k": 64, "m": [8], "top": 2},
+            {**chain, "id": "calls", "sizes": chain["sizes"][:2], **quick},
+        ]
+        with tempfile.TemporaryDirectory(prefix="anydim_sweeps_") as name:
+            folder = pathlib.Path(name)
+            campaign = self.campaign(folder, "h100")
+            found = {case["id"]: campaign.run(case, 120, case["kind"]) for case in cases}
+            campaign.worker.stop()
+            log = (folder / "log").read_text()
+        self.assertEqual([each for each in found.values() if not supervisor.right(each)], [], log)
+        self.assertEqual([row["m"] for row in found["matmul"]["rows"]], [1, 40])
+        self.assertGreaterEqual(len(found["schedules"]["schedules"]), 1)
+        self.assertEqual([call["dims"] for call in found["calls"]["calls"]], [[1, 1], [2, 2]])
+
     def check_results(self, out):
         """Against plain arithmetic on the operands."""
         words = struct.unpack("<64I", bits(out / "cluster.out0.npy"))

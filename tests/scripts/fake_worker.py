@@ -24,8 +24,13 @@ for line in sys.stdin:
     end = {"end": case["id"], "right": fate != "wrong", "difference": 0.5 if fate == "wrong" else 0.0}
     if case["kind"] in ("matmul", "attention") and fate == "right":
         shapes = [{"m": m, "n": case["n"], "k": case["k"], "heuristic_us": 12.0, "best_us": 11.0} for m in case["m"]] if case["kind"] == "matmul" else [
-            dict(zip(("batch", "heads", "length", "head"), shape)) for shape in case["shapes"]]
+            *(dict(zip(("batch", "heads", "length", "head"), shape)) for shape in case.get("shapes", [])), *case.get("ragged", [])]
         end = {"end": case["id"], "rows": [{**shape, "median_us": 10.0, "schedule": case.get("schedule", "plain")} for shape in shapes]}
+    if "sizes" in case and fate == "right":
+        launches = case["text"].count("softmax(")
+        end["calls"] = [{"dims": next(iter(size.values()))["dims"], "median_us": 2.0 * launches, "host_us": 5 + 3.0 * launches, "first_host_us": 50.0, "second_host_us": 90.0}
+                        for size in case["sizes"]]
+        end["launches"] = [{}] * launches
     if case["kind"] == "schedules":
         end = {"end": case["id"], "schedules": {"matmul_mma bm=64": [{"m": 1, "estimate_us": 2.0}], "matmul_wgmma bm=128": [{"m": 8, "estimate_us": 1.0}]}}
     if fate == "absent":

@@ -112,7 +112,7 @@ class WholeRun(unittest.TestCase):
             folder = pathlib.Path(name)
             (folder / "plan").write_text("split_k crash\n")
             worker = f"{sys.executable} {HERE / 'fake_worker.py'} {folder / 'plan'} {folder / 'starts'}"
-            done = subprocess.run([str(ROOT / "scripts/gpu_campaign.sh"), str(folder / "out"), "--limit", "60", "matmul", "matrix"], capture_output=True, text=True,
+            done = subprocess.run([str(ROOT / "scripts/gpu_campaign.sh"), str(folder / "out"), "--limit", "60", "matmul", "matrix", "ragged", "calls"], capture_output=True, text=True,
                                   env=dict(os.environ, ANYDIM_WORKER=worker), timeout=100, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(sorted(each.name for each in (folder / "out").iterdir()), ["raw.tar.gz", "results.json", "results.md"])
@@ -122,14 +122,18 @@ class WholeRun(unittest.TestCase):
             self.assertAlmostEqual(summary["matmul_geometric_mean"], 1.2)
             self.assertEqual(len(summary["matmul"]), 8 * 16 + 2)
             self.assertEqual(summary["matrix"]["matmul_wgmma bm=128"]["8x1152x384"], 10.0)
-            self.assertIn("| 4096 | 768 | 3072 | 10.00 |", (folder / "out/results.md").read_text())
+            tables = (folder / "out/results.md").read_text()
+            self.assertIn("| 4096 | 768 | 3072 | 10.00 |", tables)
+            self.assertEqual([len(row["lengths"]) for row in summary["ragged"][:4]], [2048, 512, 128, 32])
+            self.assertIn("| 100 | 1x1 | 200.0 | 305.0 | 50.0 | 90.0 |", tables)
+            self.assertIn("At 1x1 one more launch costs 2.00 us on the device, and 1.00 us more of the whole call", tables)
             with tarfile.open(folder / "out/raw.tar.gz") as archive:
                 self.assertEqual(sorted(archive.getnames()), ["cases.jsonl", "worker.log"])
 
     def test_an_unknown_part_is_refused(self):
         done = subprocess.run([str(ROOT / "scripts/gpu_campaign.sh"), "nowhere", "everything"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("there is no part everything; there are ladder, primitives, matmul", done.stderr)
+        self.assertIn("there is no part everything; there are ladder, primitives, models", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+// What compiling a model for a GPU costs, without one: every kernel of its default table through NVRTC, and once more from the cache.
+//
+//   cuda_compile MODEL PART CACHE_DIR
+//
+// PART as codegen_cuda/target.h names them ("a100", "h200"); CACHE_DIR must not exist. Prints a line of JSON for each of two compilations: seconds
+// from the model's file to the last kernel, and how many kernels came from where.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <exception>
+#include <filesystem>
+
+#include "api/anydim.h"
+#include "codegen_cuda/backend.h"
+#include "ir/error.h"
+#include "runtime/device.h"
+#include "runtime/kernel_store.h"
+
+namespace {
+
+using namespace anydim;
+
+// Takes kernels and constants, and runs nothing.
+class NoDevice : public runtime::Device {
+ public:
+  std::shared_ptr<const runtime::DeviceKernel> load(const ir::Region&, const ir::DispatchTable::Entry&,
+                                                    const ir::CompiledKernel&) override {
+    return std::make_shared<runtime::DeviceKernel>();
+  }
+  std::unique_ptr<runtime::ConstantStore> constants() override {
+    class Dropped : public runtime::ConstantStore {
+      void* keep(ir::Tensor&, bool) override { return nullptr; }
+    };
+    return std::make_unique<Dropped>();
+  }
+  std::unique_ptr<runtime::DeviceSession> open_session(const runtime::Executable&) override {
+    throw Error(ErrorKind::Unsupported, "cuda_compile runs nothing");
+  }
+};
+
+void measure(const std::string& model, const codegen_cuda::CudaTarget& part, const std::string& cache) {
+  using Clock = std::chrono::steady_clock;
+  CompileOptions options;
+  options.cache_folder = cache;
+  const auto begin = Clock::now();
+  const CompileTarget target{codegen_cuda::make_cuda_backend({.target = part, .nvrtc_path = {}}), std::make_shared<NoDevice>()};
+  const auto executable = compile_for(target, load_model(model), options);
+  executable->kernels().complete();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const runtime::KernelProgress progress = executable->kernels().progress();
+  fmt::print("{{\"part\": \"{}\", \"seconds\": {:.3f}, \"entries\": {}, \"compiled\": {}, \"from_cache\": {}, \"failed\": {}}}\n",
+             part.name, seconds, progress.entries, progress.compiled, progress.from_cache, progress.failed);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    const auto part = count == 4 ? codegen_cuda::target_named(arguments[2]) : std::nullopt;
+    if (!part || std::filesystem::exists(arguments[3])) {
+      fmt::print(stderr, "usage: cuda_compile MODEL PART CACHE_DIR   (CACHE_DIR must not exist)\n");
+      return 2;
+    }
+    for (int turn = 0; turn < 2; ++turn) measure(arguments[1], *part, arguments[3]);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
