@@ -125,7 +125,8 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
       .tensor_maps = 0,
       .dependent = true};
   CodeScope& scope = kernel.begin_entry(options);
-  begin_block(kernel, scope, form, "Kernel::block_rows", "Attention::points", "threadIdx.x / Kernel::point_threads");
+  begin_block(kernel, scope, form, "Kernel::block_rows", "Attention::points",
+              fields.points == 1 ? "0" : "threadIdx.x / Kernel::point_threads");
   write_row_functions(kernel, scope, form, *operands, score);
   const std::string query = operand_rows(kernel, scope, operands->query), key = operand_rows(kernel, scope, operands->key),
                     value = operand_rows(kernel, scope, operands->value);

@@ -31,6 +31,12 @@ __device__ __forceinline__ float exponent_units(float added) {
   return scaled == negative_infinity() && added >= lowest ? lowest : scaled;
 }
 
+// What is added for `key`, which may lie behind the last that is seen: weigh() leaves those out.
+template <class Added>
+__device__ __forceinline__ float column_value(const Added& added, int key, int end_key) {
+  return exponent_units(added(min(key, end_key - 1)));
+}
+
 // Over the four lanes that hold one row of a fragment.
 __device__ __forceinline__ float quad_max(float value) {
   value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));

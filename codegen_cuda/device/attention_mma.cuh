@@ -75,7 +75,7 @@ struct AttentionMma {
         copy_rows<A::width, value_pitch>(to + key_bytes, value, first, end_key);
         if constexpr (has_column) {
           for (int i = threadIdx.x % point_threads; i < A::keys; i += point_threads)
-            columns[tile % A::stages * A::keys + i] = first + i < end_key ? exponent_units(added(first + i)) : negative_infinity();
+            columns[tile % A::stages * A::keys + i] = column_value(added, first + i, end_key);
         }
       }
       commit_copies();

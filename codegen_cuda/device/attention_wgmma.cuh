@@ -100,15 +100,24 @@ struct AttentionWgmma {
     for (int group = 0; group < A::groups; ++group)
       QueryTile::fetch(shared + group * QueryTile::bytes, query_map, barrier(queries_there), query.column,
                        query.row + place.first_row + group * group_rows);
+    const auto fetch_keys = [&](int tile) {
+      const int stage = tile % A::stages;
+      arrive_expecting(barrier(keys_there + stage), KeyTile::bytes);
+      KeyTile::fetch(shared + key_offset + stage * KeyTile::bytes, key_map, barrier(keys_there + stage), key.column, key.row + first_key + tile * A::keys);
+    };
+    // In the order in which they are needed: a tile's scores begin before the values of the tile before are summed.
+    fetch_keys(0);
 #pragma unroll 1
     for (int tile = 0; tile < tiles; ++tile) {
-      const int stage = tile % A::stages, row = first_key + tile * A::keys;
-      wait(keys_read + stage, parity(tile) ^ 1u, tile);
-      arrive_expecting(barrier(keys_there + stage), KeyTile::bytes);
-      KeyTile::fetch(shared + key_offset + stage * KeyTile::bytes, key_map, barrier(keys_there + stage), key.column, key.row + row);
+      if (tile + 1 < tiles) {
+        wait(keys_read + (tile + 1) % A::stages, parity(tile + 1) ^ 1u, tile + 1);
+        fetch_keys(tile + 1);
+      }
+      const int stage = tile % A::stages;
       wait(values_read + stage, parity(tile) ^ 1u, tile);
       arrive_expecting(barrier(values_there + stage), ValueTile::bytes);
-      ValueTile::fetch(shared + value_offset + stage * ValueTile::bytes, value_map, barrier(values_there + stage), value.column, value.row + row);
+      ValueTile::fetch(shared + value_offset + stage * ValueTile::bytes, value_map, barrier(values_there + stage), value.column,
+                       value.row + first_key + tile * A::keys);
     }
   }
 
@@ -153,11 +162,13 @@ struct AttentionWgmma {
         A::multiply_keys(scores, QueryTile::along_rows(query_tile, step), KeyTile::along_rows(shared + key_offset + stage * KeyTile::bytes, step), step > 0);
       commit_multiplications();
     };
-    const auto start_values = [&](int tile) {
+    const auto start_values = [&](int tile, bool last) {
       const int stage = tile % A::stages, offset = value_offset + stage * ValueTile::bytes;
       wait(values_there + stage, parity(tile), tile);
-      const int present = end_key - (first_key + tile * A::keys);
-      if (present < A::keys) clear_values(memory + offset, present);
+      if (last) {
+        const int present = end_key - (first_key + tile * A::keys);
+        if (present < A::keys) clear_values(memory + offset, present);
+      }
       pin(outputs);
       pin(weights);
       begin_multiplications();
@@ -167,10 +178,8 @@ struct AttentionWgmma {
     };
     const auto make_columns = [&](int tile) {
       if constexpr (has_column) {
-        for (int i = thread; i < A::keys; i += group_threads) {
-          const int key = first_key + tile * A::keys + i;
-          columns[tile % 2 * A::keys + i] = key < end_key ? exponent_units(added(key)) : negative_infinity();
-        }
+        for (int i = thread; i < A::keys; i += group_threads)
+          columns[tile % 2 * A::keys + i] = column_value(added, first_key + tile * A::keys + i, end_key);
         group_barrier(group);
       }
     };
@@ -205,7 +214,7 @@ struct AttentionWgmma {
 #pragma unroll 1
       for (int tile = 1; tile < tiles; ++tile) {
         start_scores(tile);
-        start_values(tile - 1);
+        start_values(tile - 1, false);
         make_columns(tile);
         wait_multiplications<1>();
         pin(scores);
@@ -222,7 +231,7 @@ struct AttentionWgmma {
           for (int i = 0; i < 4; ++i) outputs[n][i] *= shrink[i / 2];
         }
       }
-      start_values(tiles - 1);
+      start_values(tiles - 1, true);
       wait_multiplications<0>();
       pin(outputs);
     }

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "codegen_cuda/nvrtc.h"
+#include "tests/ptx/memory.h"
 #include "tests/ptx/units/tensor_map.h"
 
 namespace anydim::codegen_cuda::testing {
@@ -154,7 +155,14 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
   }
   for (std::size_t i = body.body.parameters.size(); i < types.size(); ++i) {
     ir::Tensor output(types[i].dtype, values_at(types[i].dims, symbols));
-    if (!output.bytes().empty()) machine.read(buffers[i], output.mutable_bytes());
+    std::vector<std::byte> whole(bytes_of(types[i], capacity));
+    if (!whole.empty()) machine.read(buffers[i], whole);
+    std::ranges::copy_n(whole.begin(), static_cast<std::ptrdiff_t>(output.bytes().size()), output.mutable_bytes().begin());
+    const auto behind = std::ranges::find_if(whole.begin() + static_cast<std::ptrdiff_t>(output.bytes().size()), whole.end(),
+                                             [](std::byte value) { return value != ptx::poison; });
+    if (behind != whole.end())
+      result.findings += fmt::format("output {} is written at byte {}, behind its {} bytes\n", i - body.body.parameters.size(),
+                                     behind - whole.begin(), output.bytes().size());
     result.outputs.push_back(std::move(output));
   }
   return result;

@@ -1,8 +1,10 @@
-// Machine code of the kernels of two encoders, MiniLM (hidden size 384) and, on one of them, BERT-base (768), in bf16, for every schedule of their default tables on
-// three architectures: no spills, no local memory, no remark of the assembler (compile() throws at one), registers that fit the threads; and the
-// instructions that each is made for, where there is a disassembler.
+// Machine code of the kernels of two encoders, MiniLM (hidden size 384) and BERT-base (768), in bf16, for every bucket of their default tables on three
+// architectures: no spills, no local memory, no remark of the assembler (compile() throws at one), registers and shared memory that leave room for the
+// blocks that the schedule means to run together, a trade of registers that adds up; and the instructions that each is made for, where there is a
+// disassembler.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include <fstream>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "codegen_cuda/backend.h"
 #include "passes/choose_buckets.h"
@@ -66,6 +69,36 @@ fn @main(%x: Tensor[(b, s, {0}), bf16], %mask: Tensor[(b, s, 1), bf16]) -> Tenso
                      width);
 }
 
+// Attention over sequences laid end to end, as it is where padding has been removed.
+std::string packed_attention(int width) {
+  std::string text = fmt::format(R"(
+fn @main(%qkv: Tensor[(t, {0}), bf16], %offsets: Tensor[(n), i64]) -> Tensor[(t, {1}), bf16]
+  where t in [1, 131072], n in [2, 1025] {{
+  %wide = cast(%qkv) {{to = f32}}
+  %split = shape(t, 12, {2})
+)",
+                                 3 * width, width, width / 12);
+  int part = 0;
+  for (const char name : {'q', 'k', 'v'}) {
+    text += fmt::format(R"(
+  %{0}_columns = strided_slice(%wide) {{axes = (-1), starts = ({1}), ends = ({2})}}
+  %{0}_heads = dyn.reshape(%{0}_columns, %split)
+  %{0} = transpose(%{0}_heads) {{perm = (1, 0, 2)}}
+)",
+                        name, part * width, (part + 1) * width);
+    ++part;
+  }
+  return text + fmt::format(R"(
+  %a = attention(%q, %k, %v, none, %offsets) {{scale = 0.2}}
+  %beside = transpose(%a) {{perm = (1, 0, 2)}}
+  %joined = shape(t, {0})
+  %r = dyn.reshape(%beside, %joined)
+  %y = cast(%r) {{to = bf16}}
+  return %y
+}})",
+                            width);
+}
+
 std::vector<std::shared_ptr<const TestRegion>> encoder(int width) {
   return {make_region(product(width, 3 * width, "  return %q\n"), {1}),
           make_region(residual_and_norm(width, width), {1}),
@@ -73,19 +106,22 @@ std::vector<std::shared_ptr<const TestRegion>> encoder(int width) {
           make_region(residual_and_norm(4 * width, width), {1}),
           make_region(embedding(width)),
           make_region(pooling(width)),
-          make_region(merged_attention({.heads = 12, .depth = width / 12, .mask = AttentionMask::Padding}))};
+          make_region(merged_attention({.heads = 12, .depth = width / 12, .mask = AttentionMask::Padding})),
+          make_region(packed_attention(width))};
 }
 
 struct Choice {
   const TestRegion* region;
   ir::Bucket bucket;
   ir::Schedule schedule;
+  std::string source;
   ir::CompiledKernel kernel{};
-  std::string fault{};
+  std::string fault{}, code{};  // of compilation; the instructions
 };
 
-// Each schedule of a table once.
-std::vector<Choice> choices(const std::vector<std::shared_ptr<const TestRegion>>& regions, const ir::Backend& backend) {
+// Every entry of the regions' tables; those whose kernels are the same text once.
+std::vector<Choice> choices(const std::vector<std::shared_ptr<const TestRegion>>& regions, const CudaTarget& target,
+                            const ir::Backend& backend) {
   ir::Module module;
   for (const auto& region : regions) module.regions.push_back(region->region);
   const passes::PipelineOptions options;
@@ -93,13 +129,31 @@ std::vector<Choice> choices(const std::vector<std::shared_ptr<const TestRegion>>
   context.backend = &backend;
   passes::choose_buckets(module, context);
   std::vector<Choice> result;
+  std::set<std::string> seen;
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    std::set<std::string> seen;
     for (const auto& entry : context.tables[i].entries) {
-      if (seen.insert(to_string(entry.schedule)).second) result.push_back({regions[i].get(), entry.bucket, entry.schedule});
+      std::string source = cuda_source(target, regions[i]->region, entry.bucket, entry.schedule);
+      if (seen.insert(source).second) result.push_back({regions[i].get(), entry.bucket, entry.schedule, std::move(source)});
     }
   }
   return result;
+}
+
+// The instructions of a cubin; empty where the build found no disassembler.
+std::string disassembled(const ir::CompiledKernel& kernel) {
+  const char* disassembler = std::getenv("ANYDIM_NVDISASM");
+  if (disassembler == nullptr || *disassembler == '\0') return {};
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("anydim_{}_{}.cubin", getpid(), static_cast<const void*>(&kernel));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(kernel.code.data()), static_cast<std::streamsize>(kernel.code.size()));
+  std::string text;
+  if (FILE* pipe = popen(fmt::format("'{}' -c '{}'", disassembler, path.string()).c_str(), "r")) {
+    char buffer[1 << 16];
+    while (const std::size_t read = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, read);
+    if (pclose(pipe) != 0) text.clear();
+  }
+  std::filesystem::remove(path);
+  return text;
 }
 
 void compile_all(std::vector<Choice>& choices, const ir::Backend& backend) {
@@ -108,6 +162,7 @@ void compile_all(std::vector<Choice>& choices, const ir::Backend& backend) {
     for (std::size_t i = next++; i < choices.size(); i = next++) {
       try {
         choices[i].kernel = backend.compile(choices[i].region->region, choices[i].bucket, choices[i].schedule);
+        choices[i].code = disassembled(choices[i].kernel);
       } catch (const std::exception& error) {
         choices[i].fault = error.what();
       }
@@ -118,62 +173,93 @@ void compile_all(std::vector<Choice>& choices, const ir::Backend& backend) {
   other.join();
 }
 
-// The instructions of a cubin; empty where the build found no disassembler.
-std::string disassembled(const ir::CompiledKernel& kernel) {
-  const char* disassembler = std::getenv("ANYDIM_NVDISASM");
-  if (disassembler == nullptr || *disassembler == '\0') return {};
-  const auto path = std::filesystem::temp_directory_path() / fmt::format("anydim_{}.cubin", static_cast<const void*>(&kernel));
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(kernel.code.data()), static_cast<std::streamsize>(kernel.code.size()));
-  std::string text;
-  if (FILE* pipe = popen(fmt::format("'{}' -c '{}'", disassembler, path.string()).c_str(), "r")) {
-    char buffer[4096];
-    while (const std::size_t read = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, read);
-    if (pclose(pipe) != 0) text.clear();
-  }
-  std::filesystem::remove(path);
-  return text;
-}
-
 // What the machine code of a schedule must have.
 std::vector<std::string> expected_instructions(const ir::Schedule& schedule) {
-  if (schedule.name.ends_with("_wgmma")) return {"HGMMA", "UTMALDG", "SYNCS.PHASECHK"};
+  if (schedule.name.ends_with("_wgmma")) return {"HGMMA", "UTMALDG", "SYNCS.PHASECHK", "WARPGROUP.DEPBAR"};
   if (schedule.name.ends_with("_mma")) return {"HMMA", "LDGSTS", "LDSM"};
   return {};
 }
 
-class Encoders : public ::testing::TestWithParam<const char*> {};
+// Values that USETMAXREG sets, by what follows the opcode ("DEALLOC": fewer registers, "TRY_ALLOC": more).
+std::set<std::int64_t> traded_registers(const std::string& code, const std::string& kind) {
+  std::set<std::int64_t> values;
+  const std::string instruction = "USETMAXREG." + kind;
+  for (std::size_t at = code.find(instruction); at != std::string::npos; at = code.find(instruction, at + 1)) {
+    const std::size_t number = code.find("0x", at);
+    if (number < code.find('\n', at)) values.insert(std::stoll(code.substr(number + 2), nullptr, 16));
+  }
+  return values;
+}
 
-TEST_P(Encoders, MachineCodeOfEverySchedule) {
-  const CudaTarget target = *target_named(GetParam());
-  const auto backend = make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
-  for (const int width : target.has_wgmma() ? std::vector<int>{384, 768} : std::vector<int>{384}) {
-    const auto regions = encoder(width);
-    std::vector<Choice> all = choices(regions, *backend);
-    compile_all(all, *backend);
-    std::set<std::string> looked_at;
-    for (const Choice& choice : all) {
-      SCOPED_TRACE(fmt::format("{} {} {}", target.name, width, to_string(choice.schedule)));
-      ASSERT_EQ(choice.fault, "");
-      EXPECT_EQ(choice.kernel.resources.spills, 0);
-      EXPECT_EQ(choice.kernel.resources.stack_bytes, 0);
-      EXPECT_LE(choice.kernel.resources.shared_bytes, target.shared_per_block);
-      for (const ir::DeviceLaunch& launch : choice.kernel.launches) {
-        const std::int64_t threads = std::int64_t{launch.block[0]} * launch.block[1] * launch.block[2];
-        EXPECT_LE((choice.kernel.resources.registers + 7) / 8 * 8 * threads, target.registers_per_multiprocessor);
-        EXPECT_LE(launch.shared_bytes, target.shared_per_block);
-      }
-      if (!looked_at.insert(choice.schedule.name).second) continue;
-      const std::string code = disassembled(choice.kernel);
-      if (code.empty()) continue;
-      for (const std::string& instruction : expected_instructions(choice.schedule))
-        EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
-      for (const char* local : {" LDL", " STL"}) EXPECT_EQ(code.find(local), std::string::npos) << local;
-    }
+// The launch bounds that the source states: threads, and blocks that are meant to share a multiprocessor (1 where it says nothing).
+struct LaunchBounds {
+  std::int64_t threads = 0, blocks = 1;
+};
+std::vector<LaunchBounds> launch_bounds(const std::string& source) {
+  std::vector<LaunchBounds> all;
+  const std::string keyword = "__launch_bounds__(";
+  for (std::size_t at = source.find(keyword); at != std::string::npos; at = source.find(keyword, at + 1)) {
+    LaunchBounds& bounds = all.emplace_back();
+    std::sscanf(source.c_str() + at + keyword.size(), "%ld, %ld", &bounds.threads, &bounds.blocks);
+  }
+  return all;
+}
+
+void expect_room(const Choice& choice, const CudaTarget& target) {
+  const ir::KernelResources& used = choice.kernel.resources;
+  EXPECT_EQ(used.spills, 0);
+  EXPECT_EQ(used.stack_bytes, 0);
+  EXPECT_LE(used.shared_bytes, target.shared_per_block);
+  const std::vector<LaunchBounds> bounds = launch_bounds(choice.source);
+  ASSERT_EQ(bounds.size(), choice.kernel.launches.size());
+  const std::int64_t registers = (used.registers + 7) / 8 * 8;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    const ir::DeviceLaunch& launch = choice.kernel.launches[i];
+    EXPECT_EQ(std::int64_t{launch.block[0]} * launch.block[1] * launch.block[2], bounds[i].threads);
+    if (bounds.size() == 1) EXPECT_LE(registers * bounds[i].threads * bounds[i].blocks, target.registers_per_multiprocessor);
+    EXPECT_LE(launch.shared_bytes, target.shared_per_block);
+    EXPECT_LE((launch.shared_bytes + 1024) * bounds[i].blocks, target.shared_per_multiprocessor);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Parts, Encoders, ::testing::Values("a100", "h200", "b200"));
+void expect_code(const Choice& choice) {
+  if (choice.code.empty()) return;
+  for (const std::string& instruction : expected_instructions(choice.schedule))
+    EXPECT_NE(choice.code.find(instruction), std::string::npos) << instruction;
+  for (const char* local : {" LDL", " STL"}) EXPECT_EQ(choice.code.find(local), std::string::npos) << local;
+  // The warpgroup that fetches gives, the others take: no more than there is.
+  const std::set<std::int64_t> given = traded_registers(choice.code, "DEALLOC"), taken = traded_registers(choice.code, "TRY_ALLOC");
+  EXPECT_EQ(given.size(), taken.size());
+  if (given.empty() || taken.empty()) return;
+  const std::int64_t warpgroups = launch_bounds(choice.source).front().threads / 128;
+  EXPECT_LE(*given.rbegin() + (warpgroups - 1) * *taken.rbegin(), choice.kernel.resources.registers * warpgroups);
+}
+
+class Encoders : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(Encoders, MachineCodeOfEveryBucket) {
+  const auto [part, width] = GetParam();
+  const CudaTarget target = *target_named(part);
+  const auto backend = make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+  const auto regions = encoder(width);
+  std::vector<Choice> all = choices(regions, target, *backend);
+  compile_all(all, *backend);
+  std::set<std::string> kinds;
+  for (const Choice& choice : all) {
+    SCOPED_TRACE(fmt::format("{} {} {}", target.name, width, to_string(choice.schedule)));
+    ASSERT_EQ(choice.fault, "");
+    expect_room(choice, target);
+    expect_code(choice);
+    kinds.insert(choice.schedule.name);
+  }
+  RecordProperty("kernels", static_cast<int>(all.size()));
+  EXPECT_TRUE(kinds.contains("matmul_mma") || kinds.contains("matmul_wgmma"));
+  EXPECT_TRUE(kinds.contains("attention_mma"));
+  EXPECT_EQ(kinds.contains("attention_wgmma"), target.has_wgmma());
+  EXPECT_FALSE(kinds.contains("attention_simt") || kinds.contains("matmul_simt"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, Encoders, ::testing::Combine(::testing::Values("a100", "h200", "b200"), ::testing::Values(384, 768)));
 
 }  // namespace
 }  // namespace anydim::codegen_cuda::testing

@@ -1,11 +1,14 @@
 // Every fence, wait, count, descriptor, swizzle and bound of a kernel matters, or its survivor is listed with the reason (survivors.txt).
+#include <functional>
 #include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "codegen_cuda/attention_skeletons.h"
 #include "codegen_cuda/matmul_skeletons.h"
 #include "ir/schedule.h"
+#include "tests/codegen_cuda/attention_cases.h"
 #include "tests/codegen_cuda/kernel_case.h"
 #include "tests/ptx/kernels/persistent_matmul.h"
 #include "tests/ptx/mutation/campaign.h"
@@ -15,6 +18,7 @@ namespace {
 
 using codegen_cuda::Skeleton;
 using codegen_cuda::testing::CaseOptions;
+using codegen_cuda::testing::CaseRun;
 using codegen_cuda::testing::KernelCase;
 using codegen_cuda::testing::Symbols;
 
@@ -44,31 +48,44 @@ struct Shape {
 struct Generated {
   std::string name, part, schedule, region;
   std::vector<Shape> shapes;  // that together reach all of the kernel's code
-  double tolerance = 0;
+  double tolerance = 0;       // 0: small integers, whose sums are exact
   std::size_t keys = 1;
+  std::function<void(std::vector<ir::Tensor>&)> fill{};  // changes the inputs
+};
+
+// What one shape's call is given, and what it should compute.
+struct Call {
+  Shape shape;
+  std::vector<ir::Tensor> inputs, expected;
 };
 
 void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& score) {
   using namespace codegen_cuda::testing;
   const codegen_cuda::CudaTarget target = small_target(generated.part);
-  const auto kernel = std::make_shared<const KernelCase>(build_case(make_region(generated.region), target, skeleton,
-                                                                    bucket_of(std::vector<ir::BucketInterval>(generated.keys)),
-                                                                    ir::parse_schedule(generated.schedule)));
-  std::uint64_t instructions = 0;
-  for (const auto& [symbols, capacity] : generated.shapes) {
-    CaseOptions options{.machine = {}, .capacity = capacity};
-    options.machine.architecture = target.architecture;
-    instructions = std::max(
-        instructions, run_case(*kernel, parse_ptx(kernel->ptx), symbols, integer_inputs(*kernel->region, symbols), options).instructions);
+  const auto region = make_region(generated.region);
+  const KernelCase kernel = build_case(region, target, skeleton, bucket_of(std::vector<ir::BucketInterval>(generated.keys)),
+                                       ir::parse_schedule(generated.schedule));
+  std::vector<Call> calls;
+  for (const Shape& shape : generated.shapes) {
+    auto inputs = generated.tolerance == 0 ? integer_inputs(*region, shape.symbols) : real_inputs(*region, shape.symbols);
+    if (generated.fill) generated.fill(inputs);
+    auto expected = reference(*region, inputs);
+    calls.push_back({shape, std::move(inputs), std::move(expected)});
   }
+  const auto run = [&](const Module& module, const MachineOptions& machine, const Call& call) {
+    CaseOptions options{.machine = machine, .capacity = call.shape.capacity};
+    options.machine.architecture = target.architecture;
+    return run_case(kernel, module, call.shape.symbols, call.inputs, options);
+  };
+  std::uint64_t instructions = 0;
+  for (const Call& call : calls) instructions = std::max(instructions, run(parse_ptx(kernel.ptx), {}, call).instructions);
   expect_caught({.name = generated.name,
-                 .ptx = kernel->ptx,
+                 .ptx = kernel.ptx,
                  .run =
                      [&](const Module& module, const MachineOptions& machine) {
-                       for (const auto& [symbols, capacity] : generated.shapes) {
-                         CaseOptions options{.machine = machine, .capacity = capacity};
-                         options.machine.architecture = target.architecture;
-                         std::string wrong = check_case(*kernel, module, symbols, options, generated.tolerance);
+                       for (const Call& call : calls) {
+                         const CaseRun got = run(module, machine, call);
+                         std::string wrong = got.findings.empty() ? compare(got.outputs, call.expected, generated.tolerance) : got.findings;
                          if (!wrong.empty()) return wrong;
                        }
                        return std::string();
@@ -124,6 +141,52 @@ TEST(Mutation, GeneratedMatmul) {
                    .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}}},
                   *codegen_cuda::make_matmul_wgmma_skeleton(), score);
   }
+  expect_95_percent(score);
+}
+
+// Texts whose length is no multiple of 16 see only their first and last key, so that a key too many weighs as much as those; others all but some.
+void fill_mask(std::vector<ir::Tensor>& inputs) {
+  ir::Tensor& mask = inputs[1];
+  const std::int64_t batch = mask.dims()[0], length = mask.dims()[1];
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t j = 0; j < length; ++j)
+      mask.set_integer(b * length + j, (length % 16 != 0 ? j == 0 || j == length - 1 : j % 7 != 3) ? 1 : 0);
+}
+
+std::string padded_attention(int heads, int depth) {
+  using namespace codegen_cuda::testing;
+  return merged_attention({.heads = heads, .depth = depth, .mask = AttentionMask::Padding});
+}
+
+// Fewer keys than a tile, a whole tile, several tiles, some with tails, and more blocks than there is work for.
+std::vector<Shape> texts(const std::vector<std::int64_t>& longer) {
+  std::vector<Shape> shapes;
+  for (const std::int64_t length : {5, 16, 64}) shapes.push_back({{{"b", 1}, {"s", length}}});
+  for (const std::int64_t length : longer) shapes.push_back({{{"b", 1}, {"s", length}}});
+  shapes.push_back({{{"b", 1}, {"s", 3}}, {{"b", 3}, {"s", 80}}});
+  return shapes;
+}
+
+TEST(Mutation, GeneratedAttention) {
+  Score score;
+  const auto attention = [&](const std::string& name, const std::string& part, const std::string& schedule, const std::string& region,
+                             const std::vector<std::int64_t>& longer, const Skeleton& skeleton) {
+    expect_caught({.name = name,
+                   .part = part,
+                   .schedule = schedule,
+                   .region = region,
+                   .shapes = texts(longer),
+                   .tolerance = 1.2e-2,
+                   .keys = 0,
+                   .fill = fill_mask},
+                  skeleton, score);
+  };
+  const auto mma = codegen_cuda::make_attention_mma_skeleton(), wgmma = codegen_cuda::make_attention_wgmma_skeleton();
+  attention("attention_mma", "a100", "attention_mma warps=2 points=1 tiles=1 keys=16 stages=2", padded_attention(1, 32), {70}, *mma);
+  // Three heads, two to a block: one place is left over.
+  attention("attention_mma points=2", "a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1", padded_attention(3, 32), {70},
+            *mma);
+  attention("attention_wgmma", "h200", "attention_wgmma groups=1 keys=32 stages=2", padded_attention(1, 64), {88, 130}, *wgmma);
   expect_95_percent(score);
 }
 
