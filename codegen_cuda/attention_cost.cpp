@@ -2,13 +2,14 @@
 #include <cmath>
 
 #include "codegen_cuda/attention_schedule.h"
+#include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
 
 // Estimates until measured (docs: gpu campaign); cycles unless said otherwise.
-constexpr double launch_seconds = 2e-6;
+constexpr double start_seconds = 2e-6;
 constexpr double block_latency = 1800;  // first loads, last stores
 constexpr double tile_latency = 350;    // barriers, shuffles, exponentials of one tile that nothing hides
 constexpr double shared_bytes_per_cycle = 128;
@@ -29,15 +30,7 @@ double moved_bytes(const AttentionSizes& sizes) {
 double launch_time(const CudaTarget& target, double blocks, double resident, double busy, double alone, double bytes) {
   const double share = std::ceil(blocks / target.multiprocessors);
   const double cycles = std::max(share * busy, std::ceil(share / resident) * alone);
-  return launch_seconds + std::max(cycles / target.clock, bytes / target.memory_bandwidth);
-}
-
-double size_of_extent(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys) {
-  constexpr double middling = 128;
-  if (const auto constant = extent.constant()) return static_cast<double>(*constant);
-  for (std::size_t i = 0; i < inputs.region.keys.size() && i < keys.size(); ++i)
-    if (inputs.region.keys[i] == extent) return static_cast<double>(keys[i]);
-  return middling;
+  return start_seconds + std::max(cycles / target.clock, bytes / target.memory_bandwidth);
 }
 
 }  // namespace
@@ -46,11 +39,12 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
   const ir::AttentionForm& form = attention_form(inputs);
   ir::Dim points = 1;
   for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
-  AttentionSizes sizes{.points = size_of_extent(inputs, points, keys),
-                       .rows = size_of_extent(inputs, form.row.extent, keys),
-                       .keys = size_of_extent(inputs, form.key.extent, keys),
-                       .depth = size_of_extent(inputs, form.depth.extent, keys),
-                       .width = size_of_extent(inputs, form.width.extent, keys)};
+  constexpr double middling = 128;
+  AttentionSizes sizes{.points = extent_at(inputs, points, keys, middling),
+                       .rows = extent_at(inputs, form.row.extent, keys, middling),
+                       .keys = extent_at(inputs, form.key.extent, keys, middling),
+                       .depth = extent_at(inputs, form.depth.extent, keys, middling),
+                       .width = extent_at(inputs, form.width.extent, keys, middling)};
   if (form.segments) {
     // As many sequences of a typical length as there are rows for.
     constexpr double typical = 64;

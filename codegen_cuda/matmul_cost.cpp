@@ -4,14 +4,14 @@
 #include <cmath>
 
 #include "codegen_cuda/matmul_skeletons.h"
-#include "ir/error.h"
+#include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
 
 // Seconds and cycles that hold for every part, to be replaced by measured ones.
-constexpr double launch_seconds = 2.0e-6;   // a node of a graph and the gap before it
+constexpr double start_seconds = 2.0e-6;    // a node of a graph and the gap before it
 constexpr double first_bytes_cycles = 900;  // from a block's start until its first tile has arrived
 constexpr double l2_bytes_per_clock = 64;   // of one multiprocessor
 constexpr double l2_total_bytes = 6150;     // per clock, of all (DeepGEMM)
@@ -24,40 +24,14 @@ const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::Ma
 
 double ceiling(double a, double b) { return std::ceil(a / b); }
 
-std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys) {
-  if (const auto constant = extent.constant()) return *constant;
-  for (std::size_t i = 0; i < inputs.region.keys.size() && i < keys.size(); ++i) {
-    if (inputs.region.keys[i] == extent) return keys[i];
-  }
-  internal_error("every varying extent of a matmul is a key of its region");
-}
-
-double function_cycles(ir::Op op) {
-  switch (op) {
-    case ir::Op::exp:
-    case ir::Op::sigmoid:
-    case ir::Op::log: return 12;
-    case ir::Op::erf:
-    case ir::Op::gelu: return 30;
-    case ir::Op::gelu_tanh:
-    case ir::Op::tanh: return 16;
-    case ir::Op::sin:
-    case ir::Op::cos:
-    case ir::Op::pow: return 60;
-    default: return 1.5;  // an exhaustive list would say the same of every other op
-  }
-}
-
 }  // namespace
 
 MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
   const ir::MatmulForm& form = form_of(inputs);
   ir::Dim batch = 1;
   for (const ir::Iteration& iteration : form.batch) batch = batch * iteration.extent;
-  return {.batch = value_of(inputs, batch, keys),
-          .rows = value_of(inputs, form.m.extent, keys),
-          .columns = value_of(inputs, form.n.extent, keys),
-          .depth = value_of(inputs, form.k.extent, keys)};
+  const auto size = [&](const ir::Dim& extent) { return static_cast<std::int64_t>(extent_at(inputs, extent, keys)); };
+  return {.batch = size(batch), .rows = size(form.m.extent), .columns = size(form.n.extent), .depth = size(form.k.extent)};
 }
 
 std::vector<std::int64_t> typical_keys(const PlanInputs& inputs, const ir::Bucket& bucket) {
@@ -109,13 +83,13 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
       (number(extents.rows) * number(extents.depth) + number(extents.depth) * number(extents.columns)) * work.operand_bytes +
       number(extents.rows) * number(extents.columns) * work.output_bytes;
   const double memory = number(extents.batch) * unique / target.memory_bandwidth;
-  return launch_seconds + std::max((whole + first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory) + work.extra_seconds;
+  return start_seconds + std::max((whole + first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory) + work.extra_seconds;
 }
 
 double program_cycles(const ir::ScalarProgram& program) {
   double cycles = 0;
   for (const ir::ScalarStep& step : program.steps) {
-    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += function_cycles(step.op);
+    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += operation_clocks(step);
     if (step.kind == ir::ScalarStep::Kind::Load) cycles += 1;
   }
   return cycles;
@@ -163,9 +137,9 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
   const double bytes = elements * kept * static_cast<double>(form.rows.size());
   const double per_clock = static_cast<double>(inputs.target.multiprocessors) * l2_bytes_per_clock;
   work.extra_seconds =
-      launch_seconds + (bytes / per_clock + elements * stages / (lanes * static_cast<double>(inputs.target.multiprocessors)) +
-                        first_bytes_cycles * static_cast<double>(form.rows.size())) /
-                           inputs.target.clock;
+      start_seconds + (bytes / per_clock + elements * stages / (lanes * static_cast<double>(inputs.target.multiprocessors)) +
+                       first_bytes_cycles * static_cast<double>(form.rows.size())) /
+                          inputs.target.clock;
   return work;
 }
 

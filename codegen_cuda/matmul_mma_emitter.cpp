@@ -222,49 +222,35 @@ struct Tile {{
 
   // Elements that a program computes: eight at a time, in registers until the tile that they go to is free.
   void write_computation(CodeScope& body, const Side& side, bool wide_depth) {
-    const bool by_rows = side.operand.major == Major::Rows;
-    CodeScope loop(&body);
-    write_chunk_place(loop, side);
-    const IndexVariable row =
-        write_variable(loop, kernel_, side.row.symbol, side.wide, fmt::format("{} + {}", side.first, by_rows ? "chunk * 8" : "row"));
-    const IndexVariable depth =
-        write_variable(loop, kernel_, form_.k.symbol, wide_depth, fmt::format("first_depth + {}", by_rows ? "row" : "chunk * 8"));
-    loop.line("float values[8] = {};");
-    kernel_.block(loop, fmt::format("if ({} < {} && {} < {})", row.name, side.extent, depth.name, names_.depth.name),
-                  [&](CodeScope& inside) {
-                    if (!by_rows) inside.define(side.row.symbol, row);
-                    else inside.define(form_.k.symbol, depth);
-                    const VectorSpace space{.symbol = by_rows ? side.row.symbol : form_.k.symbol,
-                                            .extent = by_rows ? side.row.extent : form_.k.extent,
-                                            .width = 8,
-                                            .first = by_rows ? row : depth};
-                    const auto last = static_cast<std::int32_t>(side.operand.program.steps.size()) - 1;
-                    write_vector(kernel_, inside, space,
-                                 {.program = side.operand.program,
-                                  .roots = {last},
-                                  .stores = {},
-                                  .at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
-                                    point.line(fmt::format("values[{}] = {};", lane, writer.value(point, last)));
-                                  }});
-                  });
-    loop.line("#pragma unroll");
-    loop.line(fmt::format(
-        "for (int word = 0; word < 4; ++word) {}_words[i][word] = pack<Tile::brain>(values[2 * word], values[2 * word + 1]);", side.name));
-    body.line("#pragma unroll");
-    body.line(fmt::format("for (int i = 0; i < {}; ++i) {{", pieces(side)));
-    body.append(loop.text());
-    body.line("}");
+    write_unrolled(body, pieces(side), [&](CodeScope& loop) {
+      write_chunk_place(loop, side);
+      loop.line("float values[8] = {};");
+      write_operand_chunk(kernel_, loop, form_, names_,
+                          {.program = side.operand.program,
+                           .row = side.row,
+                           .first_row = side.first,
+                           .row_extent = side.extent,
+                           .wide_row = side.wide,
+                           .wide_depth = wide_depth,
+                           .along_rows = side.operand.major == Major::Rows,
+                           .width = 8,
+                           .line = "row"},
+                          [&](ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last) {
+                            point.line(fmt::format("values[{}] = {};", lane, writer.value(point, last)));
+                          });
+      loop.line("#pragma unroll");
+      loop.line(
+          fmt::format("for (int word = 0; word < 4; ++word) {}_words[i][word] = pack<Tile::brain>(values[2 * word], values[2 * word + 1]);",
+                      side.name));
+    });
   }
 
   void write_placing(CodeScope& body, const Side& side) {
-    CodeScope loop(&body);
-    write_chunk_place(loop, side);
-    loop.line(fmt::format("store_shared(to + {} + swizzled<Tile::{}_chunks>(row, chunk), {}_words[i]);",
-                          side.name == std::string("left") ? "0" : "Tile::left_bytes", side.name, side.name));
-    body.line("#pragma unroll");
-    body.line(fmt::format("for (int i = 0; i < {}; ++i) {{", pieces(side)));
-    body.append(loop.text());
-    body.line("}");
+    write_unrolled(body, pieces(side), [&](CodeScope& loop) {
+      write_chunk_place(loop, side);
+      loop.line(fmt::format("store_shared(to + {} + swizzled<Tile::{}_chunks>(row, chunk), {}_words[i]);",
+                            side.name == std::string("left") ? "0" : "Tile::left_bytes", side.name, side.name));
+    });
   }
 
   KernelWriter kernel_;

@@ -55,6 +55,42 @@ void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t spli
   entry.line("const int first_tile = rank * share, tiles = depth_tiles - first_tile < share ? depth_tiles - first_tile : share;");
 }
 
+void write_unrolled(CodeScope& scope, std::int64_t count, const std::function<void(CodeScope&)>& body) {
+  CodeScope loop(&scope);
+  body(loop);
+  scope.line("#pragma unroll");
+  scope.line(fmt::format("for (int i = 0; i < {}; ++i) {{", count));
+  scope.append(loop.text());
+  scope.line("}");
+}
+
+void write_operand_chunk(
+    KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const MatmulNames& names, const OperandChunk& chunk,
+    const std::function<void(ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last)>& at_point) {
+  const std::string first = fmt::format("chunk * {}", chunk.width);
+  const IndexVariable row = write_variable(scope, kernel, chunk.row.symbol, chunk.wide_row,
+                                           fmt::format("{} + {}", chunk.first_row, chunk.along_rows ? first : chunk.line));
+  const IndexVariable depth = write_variable(scope, kernel, form.k.symbol, chunk.wide_depth,
+                                             fmt::format("first_depth + {}", chunk.along_rows ? chunk.line : first));
+  kernel.block(
+      scope, fmt::format("if ({} < {} && {} < {})", row.name, chunk.row_extent, depth.name, names.depth.name), [&](CodeScope& inside) {
+        if (chunk.along_rows) inside.define(form.k.symbol, depth);
+        else inside.define(chunk.row.symbol, row);
+        const LaneRange range{.symbol = chunk.along_rows ? chunk.row.symbol : form.k.symbol,
+                              .extent = chunk.along_rows ? chunk.row.extent : form.k.extent,
+                              .width = chunk.width,
+                              .first = chunk.along_rows ? row : depth,
+                              .may_end = true};
+        const auto last = static_cast<std::int32_t>(chunk.program.steps.size()) - 1;
+        write_lanes(
+            kernel, inside, range,
+            {.program = chunk.program,
+             .roots = {last},
+             .stores = {},
+             .at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) { at_point(writer, point, lane, last); }});
+      });
+}
+
 MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form, bool with_depth) {
   return {.rows = name_index(kernel, entry, form.m.extent, "rows"),
           .columns = name_index(kernel, entry, form.n.extent, "columns"),
@@ -155,8 +191,8 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   } else {
     loop.line(fmt::format("load_vector({}, {} + {} * {} + {});", sum, piece.base, row, piece.pitch, column));
   }
-  const VectorSpace space{.symbol = form.n.symbol, .extent = form.n.extent, .width = piece.width, .first = n};
-  VectorProgram program{.program = form.epilogue, .roots = {form.epilogue_step}, .stores = form.stores, .at_point = {}};
+  const LaneRange space{.symbol = form.n.symbol, .extent = form.n.extent, .width = piece.width, .first = n, .may_end = true};
+  LaneProgram program{.program = form.epilogue, .roots = {form.epilogue_step}, .stores = form.stores, .at_point = {}};
   std::string values;
   if (kept) {
     values = kernel.fresh("kept");
@@ -172,7 +208,7 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
     if (whole) point.line(fmt::format("{}[{}] = {};", values, lane, value));
     else point.line(fmt::format("({})[{} + {}] = {};", kept_row, n.name, lane, value));
   };
-  write_vector(kernel, loop, space, program);
+  write_lanes(kernel, loop, space, program);
   if (whole) loop.line(fmt::format("store_vector({} + {}, {});", kept_row, n.name, values));
 
   scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3} * {4}) {{", place, start, piece.rows * piece.columns, piece.threads,

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "codegen_cuda/kernel_writer.h"
-#include "codegen_cuda/vector_access.h"
+#include "codegen_cuda/vector_lanes.h"
 #include "ir/loop_form.h"
 
 namespace anydim::codegen_cuda {
@@ -26,12 +26,31 @@ void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t spli
 // A value of one dtype as another.
 std::string converted(KernelWriter& kernel, ir::DType from, ir::DType to, const std::string& value);
 
+// `#pragma unroll` and a loop of `count` turns, counted by `i`, around what `body` writes.
+void write_unrolled(CodeScope& scope, std::int64_t count, const std::function<void(CodeScope&)>& body);
+
 // Extents of a matmul as variables of an entry.
 struct MatmulNames {
   IndexVariable rows, columns, depth;
 };
 // `with_depth`: where code asks for it by name.
 MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form, bool with_depth = true);
+
+// `width` elements of an operand's tile along its rows or along the depth, whichever lies contiguous in memory: number `chunk` (an int in scope) of that
+// direction, and number `line` (an int expression) of the other. The depth begins at `first_depth` (in scope).
+struct OperandChunk {
+  const ir::ScalarProgram& program;
+  const ir::Iteration& row;
+  std::string first_row, row_extent;  // index expressions
+  bool wide_row = false, wide_depth = false;
+  bool along_rows = false;
+  int width = 8;
+  std::string line;
+};
+// Computes those of the elements that lie within the operand: `at_point` is called as LaneProgram has it, with the program's last step as the only root.
+void write_operand_chunk(
+    KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const MatmulNames& names, const OperandChunk& chunk,
+    const std::function<void(ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last)>& at_point);
 
 struct TileShape {
   std::int64_t rows = 0, columns = 0;

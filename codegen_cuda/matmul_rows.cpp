@@ -251,7 +251,7 @@ std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowSt
     });
     return {};
   }
-  VectorProgram program{.program = stage.program, .roots = {}, .stores = stage.stores, .at_point = {}};
+  LaneProgram program{.program = stage.program, .roots = {}, .stores = stage.stores, .at_point = {}};
   std::vector<std::string> partial;
   for (const ir::RowStage::Reduction& reduction : stage.reductions) {
     partial.push_back(kernel_.fresh("partial"));
@@ -294,7 +294,8 @@ std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowSt
                              narrowed(kernel_, form_.scratch[slot], writer.value(point, keep.step))));
     }
   };
-  write_vector(kernel_, loop, {.symbol = form_.n.symbol, .extent = form_.n.extent, .width = width, .first = first}, program);
+  write_lanes(kernel_, loop, {.symbol = form_.n.symbol, .extent = form_.n.extent, .width = width, .first = first, .may_end = true},
+              program);
   row.line(fmt::format("for ({0} {1} = {5} + thread_of_warp * {2}; {1} < {3}; {1} += {4}) {{", index_type(wide), first.name, width, end,
                        32 * width, begin));
   row.append(loop.text());

@@ -177,57 +177,41 @@ struct Tile {{
   }
 
   void write_fetch(CodeScope& body, const Side& side, const IndexVariable& first, const IndexVariable& extent, bool wide_depth) {
-    const bool by_rows = side.major == Major::Rows;
-    CodeScope loop(&body);
-    write_chunk_place(loop, side);
-    const IndexVariable row = write_variable(loop, kernel_, side.row.symbol, first.wide,
-                                             fmt::format("{} + {}", first.name, by_rows ? fmt::format("chunk * {}", width) : "line"));
-    const IndexVariable depth = write_variable(loop, kernel_, form_.k.symbol, wide_depth,
-                                               fmt::format("first_depth + {}", by_rows ? "line" : fmt::format("chunk * {}", width)));
-    loop.line("#pragma unroll");
-    loop.line(fmt::format("for (int j = 0; j < {}; ++j) {}_values[i][j] = 0;", width, side.name));
-    kernel_.block(loop, fmt::format("if ({} < {} && {} < {})", row.name, extent.name, depth.name, names_.depth.name),
-                  [&](CodeScope& inside) {
-                    if (by_rows) inside.define(form_.k.symbol, depth);
-                    else inside.define(side.row.symbol, row);
-                    const VectorSpace space{.symbol = by_rows ? side.row.symbol : form_.k.symbol,
-                                            .extent = by_rows ? side.row.extent : form_.k.extent,
-                                            .width = width,
-                                            .first = by_rows ? row : depth};
-                    const auto last = static_cast<std::int32_t>(side.program.steps.size()) - 1;
-                    write_vector(kernel_, inside, space,
-                                 {.program = side.program,
-                                  .roots = {last},
-                                  .stores = {},
-                                  .at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
-                                    const std::string value = writer.value(point, last);
-                                    const std::string element = writer.dtype(last) == form_.accumulate
-                                                                    ? value
-                                                                    : converted(kernel_, writer.dtype(last), form_.accumulate, value);
-                                    point.line(fmt::format("{}_values[i][{}] = {};", side.name, lane, element));
-                                  }});
-                  });
-    body.line("#pragma unroll");
-    body.line(fmt::format("for (int i = 0; i < {}; ++i) {{", pieces(side)));
-    body.append(loop.text());
-    body.line("}");
+    write_unrolled(body, pieces(side), [&](CodeScope& loop) {
+      write_chunk_place(loop, side);
+      loop.line("#pragma unroll");
+      loop.line(fmt::format("for (int j = 0; j < {}; ++j) {}_values[i][j] = 0;", width, side.name));
+      write_operand_chunk(kernel_, loop, form_, names_,
+                          {.program = side.program,
+                           .row = side.row,
+                           .first_row = first.name,
+                           .row_extent = extent.name,
+                           .wide_row = first.wide,
+                           .wide_depth = wide_depth,
+                           .along_rows = side.major == Major::Rows,
+                           .width = width,
+                           .line = "line"},
+                          [&](ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last) {
+                            const std::string value = writer.value(point, last);
+                            const std::string element = writer.dtype(last) == form_.accumulate
+                                                            ? value
+                                                            : converted(kernel_, writer.dtype(last), form_.accumulate, value);
+                            point.line(fmt::format("{}_values[i][{}] = {};", side.name, lane, element));
+                          });
+    });
   }
 
   void write_store(CodeScope& body, const Side& side, const std::string& to, const std::string& pitch) {
-    const bool by_rows = side.major == Major::Rows;
-    CodeScope loop(&body);
-    write_chunk_place(loop, side);
-    if (by_rows) {
-      loop.line(fmt::format("store_vector({} + line * {} + chunk * {}, {}_values[i]);", to, pitch, width, side.name));
-    } else {
-      loop.line("#pragma unroll");
-      loop.line(fmt::format("for (int j = 0; j < {0}; ++j) ({1})[(chunk * {0} + j) * {2} + line] = {3}_values[i][j];", width, to, pitch,
-                            side.name));
-    }
-    body.line("#pragma unroll");
-    body.line(fmt::format("for (int i = 0; i < {}; ++i) {{", pieces(side)));
-    body.append(loop.text());
-    body.line("}");
+    write_unrolled(body, pieces(side), [&](CodeScope& loop) {
+      write_chunk_place(loop, side);
+      if (side.major == Major::Rows) {
+        loop.line(fmt::format("store_vector({} + line * {} + chunk * {}, {}_values[i]);", to, pitch, width, side.name));
+      } else {
+        loop.line("#pragma unroll");
+        loop.line(fmt::format("for (int j = 0; j < {0}; ++j) ({1})[(chunk * {0} + j) * {2} + line] = {3}_values[i][j];", width, to, pitch,
+                              side.name));
+      }
+    });
   }
 
   KernelWriter kernel_;

@@ -27,6 +27,7 @@ VectorLanes::VectorLanes(KernelWriter& kernel, CodeScope& scope, const LaneRange
     : kernel_(kernel), scope_(scope), range_(range), point_(&scope), lane_("0") {
   scope_.define(range_.symbol, range_.first);
   if (range_.width == 1) return;
+  ends_ = range_.may_end && ir::divisor(range_.extent, kernel_.symbols()) % range_.width != 0;
   kernel_.use("vectors");
   lane_ = kernel_.fresh("lane");
   place_ = kernel_.fresh(range_.first.name + "_");
@@ -39,7 +40,7 @@ void VectorLanes::load(ScalarWriter& writer) {
     const auto position = static_cast<std::int32_t>(i);
     const ir::ScalarStep& step = writer.steps()[i];
     if (step.kind != ir::ScalarStep::Kind::Load || writer.conditional(position)) continue;
-    if (!is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.symbol, range_.extent, range_.width)) continue;
+    if (ends_ || !is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.symbol, range_.extent, range_.width)) continue;
     if (writer.index_varies(position, range_.symbol)) continue;
     const std::string array = kernel_.fresh_numbered("loaded");
     const std::string address = writer.address(scope_, position);
@@ -53,7 +54,7 @@ void VectorLanes::load(ScalarWriter& writer) {
 
 void VectorLanes::store(ScalarWriter& writer, const ir::Store& store) {
   const Dim offset = writer.store_offset(store);
-  if (!is_contiguous(kernel_.symbols(), offset, range_.symbol, range_.extent, range_.width)) {
+  if (ends_ || !is_contiguous(kernel_.symbols(), offset, range_.symbol, range_.extent, range_.width)) {
     writer.store(point(), store);
     return;
   }
@@ -69,14 +70,26 @@ void VectorLanes::store(ScalarWriter& writer, const ir::Store& store) {
 void VectorLanes::finish() {
   if (range_.width == 1) return;
   scope_.line(fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{", lane_, range_.width));
-  if (point_.text().find(place_) != std::string::npos) {
+  if (ends_ || point_.text().find(place_) != std::string::npos) {
     CodeScope beginning(&scope_);
     beginning.line(fmt::format("const {} {} = {} + {};", index_type(range_.first.wide), place_, range_.first.name, lane_));
+    if (ends_) beginning.line(fmt::format("if ({} >= {}) break;", place_, write_index(kernel_, scope_, range_.extent)));
     scope_.append(beginning.text());
   }
   scope_.append(point_.text());
   scope_.line("}");
   for (const std::string& line : after_) scope_.line(line);
+}
+
+void write_lanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range, const LaneProgram& program) {
+  VectorLanes lanes(kernel, scope, range);
+  std::vector<std::int32_t> roots = program.roots;
+  for (const ir::Store& store : program.stores) roots.push_back(store.step);
+  ScalarWriter writer(kernel, program.program, lanes.point(), roots);
+  lanes.load(writer);
+  if (program.at_point) program.at_point(writer, lanes.point(), lanes.lane());
+  for (const ir::Store& store : program.stores) lanes.store(writer, store);
+  lanes.finish();
 }
 
 }  // namespace anydim::codegen_cuda

@@ -1,6 +1,7 @@
 // Neighbouring points of a loop computed by one thread: what lies side by side in memory is one access.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,12 +9,13 @@
 
 namespace anydim::codegen_cuda {
 
-// Points first, first + 1, ... first + width - 1 of a loop symbol, all of them below the extent; `first` is a multiple of width.
+// Points first, first + 1, ... first + width - 1 of a loop symbol; `first` is a multiple of width and below the extent.
 struct LaneRange {
   std::string symbol;
   ir::Dim extent;
   int width = 1;
   IndexVariable first;
+  bool may_end = false;  // the extent may lie among the points: those from there on are left out
 };
 
 // Whether `offset` runs along the symbol by ones and starts at a multiple of the width: one aligned access covers the lanes. Symbols of checked indices
@@ -44,8 +46,19 @@ class VectorLanes {
   CodeScope& scope_;
   LaneRange range_;
   CodeScope point_;
+  bool ends_ = false;         // known not to be whole: no access covers all lanes
   std::string lane_, place_;  // names of the loop's counter and of the symbol at a lane
   std::vector<std::string> after_;
 };
+
+// A whole program at the lanes. `at_point` is called once with the writer, in the scope of a lane, where the symbol and the lane's number are defined: there it
+// gives slots and asks for values.
+struct LaneProgram {
+  const ir::ScalarProgram& program;
+  std::vector<std::int32_t> roots;
+  std::vector<ir::Store> stores;
+  std::function<void(ScalarWriter& writer, CodeScope& point, const std::string& lane)> at_point;
+};
+void write_lanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range, const LaneProgram& program);
 
 }  // namespace anydim::codegen_cuda

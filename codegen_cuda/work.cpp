@@ -6,12 +6,9 @@
 
 namespace anydim::codegen_cuda {
 
-namespace {
-
 using ir::Op;
 using ir::ScalarStep;
 
-// Instructions of one operation, roughly; those of the special function unit count as the eight that could run meanwhile.
 double operation_clocks(const ScalarStep& step) {
   const bool is_f64 = step.dtype == ir::DType::F64;
   const double slow = is_f64 ? 32 : 1;  // most parts have few f64 units
@@ -43,22 +40,23 @@ double operation_clocks(const ScalarStep& step) {
   }
 }
 
-}  // namespace
+double extent_at(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys, double middling) {
+  if (const auto constant = extent.constant()) return static_cast<double>(*constant);
+  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
+    if (inputs.region.keys[i] == extent) return static_cast<double>(keys[i]);
+    // Keys leave constants out: an extent may be a multiple of one.
+    const ir::Dim rest = ir::simplify(ir::floor_div(extent, inputs.region.keys[i]), inputs.form.symbols);
+    if (const auto factor = rest.constant(); factor && rest * inputs.region.keys[i] == extent) {
+      return static_cast<double>(*factor) * static_cast<double>(keys[i]);
+    }
+  }
+  return middling;
+}
 
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys) {
   ir::Dim points(1);
   for (const ir::Iteration& iteration : space) points = points * iteration.extent;
-  if (const auto constant = points.constant()) return static_cast<double>(*constant);
-  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
-    if (inputs.region.keys[i] == points) return static_cast<double>(keys[i]);
-    // Keys leave constants out: points are a multiple of one.
-    const ir::Dim rest = ir::simplify(ir::floor_div(points, inputs.region.keys[i]), inputs.form.symbols);
-    if (const auto factor = rest.constant(); factor && rest * inputs.region.keys[i] == points) {
-      return static_cast<double>(*factor) * static_cast<double>(keys[i]);
-    }
-  }
-  constexpr double middling = 4096;
-  return middling;
+  return extent_at(inputs, points, keys);
 }
 
 double traffic_bytes(const PlanInputs& inputs, double points) {

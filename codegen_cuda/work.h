@@ -9,11 +9,14 @@
 
 namespace anydim::codegen_cuda {
 
-// Value of a product of extents (of a loop form's iteration space, in order): constants are themselves, the others the region's keys, and a
-// middling size where the region has no keys.
+// Value of an extent of a loop form, or of a product of them: a constant is itself, else the region's keys give it; `middling` where they do not.
+double extent_at(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys, double middling = 4096);
+// The same for the product of a space's extents, in order.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys);
 // Bytes that one launch must read and write at least: every buffer once, but no more than `points` elements of each.
 double traffic_bytes(const PlanInputs& inputs, double points);
+// Instructions of one operation, roughly; those of the special function unit count as the eight that could run meanwhile.
+double operation_clocks(const ir::ScalarStep& step);
 // Clocks of one thread for one point of a program, at the rate of its multiprocessor's four schedulers with 32 lanes each.
 double point_clocks(const ir::ScalarProgram& program);
 // Neighbouring elements that suit a thread: 16 bytes of the narrowest buffer, but no more than 32 of the widest and 256 of all buffers together, so
