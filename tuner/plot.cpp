@@ -10,10 +10,16 @@ namespace anydim::tuner {
 
 namespace {
 
-constexpr double width = 760, height = 360, left = 80, right = 20, top = 34, bottom = 46;
+constexpr double width = 760, left = 80, right = 20, top = 22, bottom = 46, plotted = 280;
+// The legend lies above the plot, some names a line.
+constexpr std::size_t names_a_line = 4;
+constexpr double line_height = 18;
 // Told apart also by those who see few colours (Okabe and Ito), and by dashes.
 constexpr std::string_view colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"};
 constexpr std::string_view dashes[] = {"none", "7 3", "2 3", "9 3 2 3", "5 5", "1 2", "none"};
+
+double head(const Plot& plot) { return top + line_height * static_cast<double>((plot.curves.size() + names_a_line - 1) / names_a_line); }
+double height(const Plot& plot) { return head(plot) + plotted + bottom; }
 
 struct Axis {
   double low = 0, high = 1, from = 0, to = 1;  // values, and where they lie
@@ -57,9 +63,9 @@ std::string axes(const Plot& plot, const Axis& x, const Axis& y) {
   for (const double value : ticks(x))
     text += fmt::format(R"(<text class="tick" text-anchor="middle" x="{:.1f}" y="{:.1f}">{:g}</text>)", x.at(value), y.from + 16, value);
   text += fmt::format(R"(<path class="axis" d="M{:.1f} {:.1f}V{:.1f}H{:.1f}"/>)", x.from, y.to, y.from, x.to);
-  text += fmt::format(R"(<text class="label" text-anchor="middle" x="{:.1f}" y="{:.1f}">{}</text>)", (x.from + x.to) / 2, height - 8,
-                      escaped(plot.x_label));
-  text += fmt::format(R"(<text class="label" x="{:.1f}" y="{:.1f}">{}</text>)", 4.0, top - 6, escaped(plot.y_label));
+  text += fmt::format(R"(<text class="label" text-anchor="middle" x="{:.1f}" y="{:.1f}">{}</text>)", (x.from + x.to) / 2,
+                      y.from + bottom - 8, escaped(plot.x_label));
+  text += fmt::format(R"(<text class="label" x="{:.1f}" y="{:.1f}">{}</text>)", 4.0, y.to - 6, escaped(plot.y_label));
   return text;
 }
 
@@ -80,7 +86,7 @@ std::string curve_text(const ReportCurve& curve, std::size_t index, const Plot& 
 std::string legend(const Plot& plot) {
   std::string text;
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
-    const double y = top + 10 + 16 * static_cast<double>(i), x = width - right - 190;
+    const double y = 12 + line_height * static_cast<double>(i / names_a_line), x = left + 170 * static_cast<double>(i % names_a_line);
     text += fmt::format(R"(<line x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}" stroke="{}" stroke-width="2" stroke-dasharray="{}"/>)", x,
                         x + 24, y, y, colours[i % std::size(colours)], dashes[i % std::size(dashes)]);
     text += fmt::format(R"(<text class="tick" x="{:.1f}" y="{:.1f}">{}</text>)", x + 30, y + 4, escaped(plot.curves[i].name));
@@ -114,21 +120,24 @@ std::string seconds_text(double seconds) {
 
 std::string to_svg(const Plot& plot) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  double x_low = infinity, x_high = -infinity, y_high = 0;
+  double x_low = infinity, x_high = -infinity, y_least = infinity, y_high = 0;
   for (const ReportCurve& curve : plot.curves) {
     for (const auto& point : curve.points) {
       if (!shown(point, plot.logarithmic)) continue;
       x_low = std::min(x_low, point.first);
       x_high = std::max(x_high, point.first);
+      y_least = std::min(y_least, point.second);
       y_high = std::max(y_high, point.second);
     }
   }
   std::string text = fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img"><title>{}</title>)", width,
-                                 height, escaped(plot.title));
-  if (!(x_low <= x_high)) return text + fmt::format(R"(<text x="{}" y="{}">nothing was measured</text></svg>)", left, height / 2);
+                                 height(plot), escaped(plot.title));
+  if (!(x_low <= x_high)) return text + fmt::format(R"(<text x="{}" y="{}">nothing was measured</text></svg>)", left, height(plot) / 2);
   if (x_low == x_high) x_low -= plot.logarithmic ? x_low / 2 : 1, x_high += 1;
-  // From zero: lengths may be compared by eye.
-  const Axis x{x_low, x_high, left, width - right, plot.logarithmic}, y{0, y_high > 0 ? 1.05 * y_high : 1, height - bottom, top};
+  const double y_low = plot.from_zero ? 0 : std::max(0.0, y_least - 0.3 * (y_high - y_least) - 1e-3 * y_high);
+  y_high += 0.05 * (y_high - y_low);
+  const Axis x{x_low, x_high, left, width - right, plot.logarithmic};
+  const Axis y{y_low, y_high > y_low ? y_high : y_low + 1, head(plot) + plotted, head(plot)};
   text += axes(plot, x, y);
   for (const double edge : plot.edges) {
     if (edge <= x_low || edge > x_high) continue;

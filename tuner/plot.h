@@ -13,6 +13,7 @@ struct Plot {
   std::vector<ReportCurve> curves;  // y in seconds
   std::vector<double> edges{};      // vertical lines
   bool logarithmic = false;         // the x axis
+  bool from_zero = true;            // the y axis; else it begins a little below the least value
 };
 
 // One <svg> element, with a legend and every point's values as a tooltip. Points that are not finite are left out.

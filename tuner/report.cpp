@@ -99,7 +99,8 @@ std::string html_report(const Report& report) {
   text += "<h2>Latency against the number of kernels</h2>\n" + to_svg({.title = "expected latency of a call",
                                                                        .x_label = "kernels of the whole model",
                                                                        .y_label = "expected call",
-                                                                       .curves = report.latency_over_kernels});
+                                                                       .curves = report.latency_over_kernels,
+                                                                       .from_zero = false});
   text += "<h2>Latency over the shapes</h2>\n<p>Dashed lines are the edges of the tables.</p>\n";
   for (const ReportRegion& region : report.regions) text += region_section(region);
   return text + "</body>\n</html>\n";
