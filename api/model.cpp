@@ -1,29 +1,48 @@
 #include "api/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "api/specialize.h"
+#include "ir/error.h"
 #include "passes/remove_padding.h"
 
 namespace anydim {
 
 namespace {
 
+constexpr const char* no_cuda = "kernels over packed rows are not generated for CUDA";
+
+std::vector<runtime::RowVector> vectors_of(const passes::PackedModule& packed, std::size_t own_inputs) {
+  const passes::PackingPlan& plan = packed.plan;
+  const std::vector<ir::ValueId>& parameters = packed.module.functions.at(0).body.parameters;
+  std::vector<runtime::RowVector> vectors;
+  for (std::size_t i = own_inputs; i < parameters.size(); ++i) {
+    const ir::ValueId id = parameters[i];
+    vectors.push_back(id == plan.rows        ? runtime::RowVector::Rows
+                      : id == plan.offsets   ? runtime::RowVector::Offsets
+                      : id == plan.positions ? runtime::RowVector::Positions
+                      : id == plan.sequences ? runtime::RowVector::Sequences
+                      : id == plan.steps     ? runtime::RowVector::Steps
+                                             : runtime::RowVector::Places);
+  }
+  return vectors;
+}
+
 runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_inputs) {
   const passes::PackingPlan& plan = packed.plan;
   const std::vector<ir::ValueId>& parameters = packed.module.functions.at(0).body.parameters;
   runtime::Packing packing{.kept = plan.kept, .first_rows = plan.first_rows};
   packing.mask = static_cast<std::size_t>(std::ranges::find(parameters, plan.mask) - parameters.begin());
-  for (std::size_t i = own_inputs; i < parameters.size(); ++i) {
-    const ir::ValueId id = parameters[i];
-    packing.vectors.push_back(id == plan.rows        ? runtime::RowVector::Rows
-                              : id == plan.offsets   ? runtime::RowVector::Offsets
-                              : id == plan.positions ? runtime::RowVector::Positions
-                              : id == plan.sequences ? runtime::RowVector::Sequences
-                                                     : runtime::RowVector::Places);
-  }
+  packing.vectors = vectors_of(packed, own_inputs);
   return packing;
+}
+
+ir::SymbolInfo range_of(const ir::Dim& dim, const ir::SymbolTable& symbols) {
+  const ir::SymbolInfo* found = dim.kind() == ir::Dim::Kind::Symbol ? symbols.find(dim.leaf().symbol) : nullptr;
+  return found == nullptr ? ir::SymbolInfo{} : *found;
 }
 
 }  // namespace
@@ -38,8 +57,9 @@ std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOpti
   const ir::Function& entry = model->module_.functions.at(0);
   model->inputs_ = inputs_of(entry);
   model->output_names_ = entry.result_names;
-  passes::PackingResult result = passes::remove_padding(model->module_, options.masked_rows == MaskedRows::Zero);
-  if (options.device == DeviceKind::Cuda) result = {.reason = "kernels over packed rows are not generated for CUDA"};
+  passes::PackingResult result = passes::remove_padding(
+      model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed : passes::PackedForm::Exact);
+  if (options.device == DeviceKind::Cuda) result = {.reason = no_cuda};
   if (!result.packed) {
     model->padded_because_ = std::move(result.reason);
     static_cast<void>(model->padded());
@@ -52,8 +72,35 @@ std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOpti
 
 std::shared_ptr<const runtime::Executable> Model::padded() const {
   const std::lock_guard lock(mutex_);
-  if (padded_ == nullptr) padded_ = compile_for(target_, std::exchange(module_, {}), options_);
+  if (padded_ == nullptr) padded_ = compile_for(target_, module_, options_);
+  if (ragged_ != nullptr) module_ = {};
   return padded_;
+}
+
+std::shared_ptr<const RaggedProgram> Model::ragged() const {
+  const std::lock_guard lock(mutex_);
+  if (ragged_ != nullptr) return ragged_;
+  const auto refused = [](const std::string& reason) {
+    return Error(ErrorKind::Unsupported, fmt::format("the model does not take ragged input: {}", reason));
+  };
+  if (options_.device == DeviceKind::Cuda) throw refused(no_cuda);
+  passes::PackingResult result = passes::remove_padding(module_, passes::PackedForm::Ragged);
+  if (!result.packed) throw refused(result.reason);
+  const passes::PackingPlan& plan = result.packed->plan;
+  const ir::Function& entry = result.packed->module.functions.at(0);
+  auto ragged = std::make_shared<RaggedProgram>();
+  ragged->inputs = inputs_of(entry);
+  ragged->inputs.resize(plan.ragged_inputs.size());
+  ragged->input_rows = plan.ragged_inputs;
+  ragged->output_rows = plan.ragged_results;
+  ragged->vectors = vectors_of(*result.packed, ragged->inputs.size());
+  ragged->first_rows = plan.first_rows;
+  ragged->texts = range_of(plan.batch, entry.symbols);
+  ragged->length = range_of(plan.sequence, entry.symbols);
+  ragged->executable = compile_for(target_, std::move(result.packed->module), options_);
+  if (padded_ != nullptr) module_ = {};
+  ragged_ = std::move(ragged);
+  return ragged_;
 }
 
 runtime::BatchRule Model::batch_rule(std::int64_t tokens) const {
@@ -70,6 +117,7 @@ void Model::complete() const {
   if (packed_ != nullptr) packed_->kernels().complete();
   const std::lock_guard lock(mutex_);
   if (padded_ != nullptr) padded_->kernels().complete();
+  if (ragged_ != nullptr) ragged_->executable->kernels().complete();
 }
 
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs) {
@@ -84,6 +132,16 @@ std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs)
   }
   if (!padded_) padded_.emplace(model_->padded());
   return padded_->run(inputs);
+}
+
+std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets) {
+  packed_rows_.reset();
+  const auto ragged = model_->ragged();
+  const std::vector<ir::Tensor> call = ragged_call(*ragged, inputs, offsets);
+  if (!ragged_) ragged_.emplace(ragged->executable);
+  std::vector<ir::Tensor> outputs = ragged_->run(call);
+  packed_rows_ = offsets.integer_at(offsets.elements() - 1);
+  return outputs;
 }
 
 }  // namespace anydim

@@ -9,6 +9,7 @@
 
 #include "api/compile.h"
 #include "api/inputs.h"
+#include "api/ragged.h"
 #include "runtime/batcher.h"
 #include "runtime/packing.h"
 
@@ -29,6 +30,8 @@ class Model {
   const std::shared_ptr<const runtime::Executable>& packed() const { return packed_; }  // null: not packed
   // Compiled when a call first needs it, where calls are packed.
   std::shared_ptr<const runtime::Executable> padded() const;
+  // The model over texts laid end to end, compiled when first asked for. Throws Error{Unsupported} with the op or result that stands in the way.
+  std::shared_ptr<const RaggedProgram> ragged() const;
   // Batches of at most so many tokens, of those that a call computes: useful ones where calls are packed, padded ones elsewhere.
   runtime::BatchRule batch_rule(std::int64_t tokens) const;
   // Reads the tuning database of the options again and swaps its tables in behind running calls. Throws as compile() does for a database; then nothing changes.
@@ -46,9 +49,10 @@ class Model {
   std::shared_ptr<const runtime::Executable> packed_;
   CompileOptions options_;
   CompileTarget target_;
-  mutable std::mutex mutex_;  // of what is below
-  mutable ir::Module module_;
+  mutable std::mutex mutex_;   // of what is below
+  mutable ir::Module module_;  // empty once nothing more can be compiled of it
   mutable std::shared_ptr<const runtime::Executable> padded_;
+  mutable std::shared_ptr<const RaggedProgram> ragged_;
 };
 
 // One thread's place to call a model.
@@ -58,12 +62,15 @@ class ModelContext {
 
   // Inputs in the order of Model::inputs(). Throws as runtime::Context::run does.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs);
-  // Rows that the last call computed of each sequence's: those that take part where it was packed, nothing where it was not.
+  // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with rows hold those of the texts, end to end; the others are as run() gives them.
+  // Throws what ragged() and ragged_call() throw.
+  std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets);
+  // Rows that the last call computed of each sequence's: those that take part where it was packed or ragged, nothing where it was not.
   std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
 
  private:
   std::shared_ptr<const Model> model_;
-  std::optional<runtime::Context> packed_, padded_;
+  std::optional<runtime::Context> packed_, padded_, ragged_;
   std::optional<std::int64_t> packed_rows_;
 };
 

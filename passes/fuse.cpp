@@ -384,7 +384,7 @@ class BlockFuser {
     const OpInfo& row = info(binding.op);
     if (row.has(traits::moves) || row.has(traits::compares) || row.has(traits::logical)) return true;
     return binding.op == Op::where || binding.op == Op::cast || binding.op == Op::add || binding.op == Op::sub || binding.op == Op::mul ||
-           binding.op == Op::neg || binding.op == Op::min || binding.op == Op::max || binding.op == Op::dyn_arange;
+           binding.op == Op::neg || binding.op == Op::abs || binding.op == Op::min || binding.op == Op::max || binding.op == Op::dyn_arange;
   }
 
   // Values that reach a product's matrix operands through views.

@@ -6,10 +6,10 @@
 
 namespace anydim::passes {
 
-PackingResult remove_padding(const ir::Module& module, bool zero_hidden) {
+PackingResult remove_padding(const ir::Module& module, PackedForm form) {
   try {
     PackedModule packed;
-    packed.module.functions.push_back(RowPacker(module.functions.at(0), zero_hidden).run(packed.plan));
+    packed.module.functions.push_back(RowPacker(module.functions.at(0), form).run(packed.plan));
     ir::infer_types(packed.module);
     return {.packed = std::move(packed)};
   } catch (const CannotPack& cannot) {

@@ -10,7 +10,7 @@
 namespace anydim::passes {
 
 struct PackedModule {
-  ir::Module module;  // @main over the same parameters and those that `plan` names; types inferred
+  ir::Module module;  // @main over the same parameters (without the mask where ragged) and those that `plan` names; types inferred
   PackingPlan plan;
 };
 struct PackingResult {
@@ -18,7 +18,7 @@ struct PackingResult {
   std::string reason{};  // where there is none: which op or result stands in the way
 };
 
-// `module` as recognise_composites leaves it. Results that keep hidden rows are refused unless `zero_hidden` (then zeros stand there).
-PackingResult remove_padding(const ir::Module& module, bool zero_hidden);
+// `module` as recognise_composites leaves it.
+PackingResult remove_padding(const ir::Module& module, PackedForm form);
 
 }  // namespace anydim::passes

@@ -11,8 +11,7 @@ namespace anydim::passes {
 
 using namespace ir;
 
-RowPacker::RowPacker(const Function& padded, bool zero_hidden)
-    : padded_(padded), zero_hidden_(zero_hidden), definitions_(padded.values.size(), nullptr) {
+RowPacker::RowPacker(const Function& padded, PackedForm form) : padded_(padded), form_(form), definitions_(padded.values.size(), nullptr) {
   for (const Binding& binding : padded.body.bindings)
     for (const ValueId result : binding.results) definitions_[result] = &binding;
 }
@@ -33,6 +32,8 @@ void RowPacker::find_rows() {
     sequence_ = dims[1];
     if (batch_.is_constant() || sequence_.is_constant() || batch_ == sequence_)
       throw CannotPack{fmt::format("batch and sequence of %{} are not two unknown dims", padded_.values[plan_.mask].name)};
+    plan_.batch = batch_;
+    plan_.sequence = sequence_;
     return;
   }
   throw CannotPack{"no attention was recognised"};
@@ -47,25 +48,50 @@ Function RowPacker::run(PackingPlan& plan) {
   tokens.opaque = false;
   tokens.reason = "rows that take part";
   made_.symbols.declare(tokens_.leaf().symbol, tokens);
-  for (const ValueId id : padded_.body.parameters) {
-    const ValueId copy = made_.add_value(padded_.values[id].name, padded_.values[id].type);
-    made_.body.parameters.push_back(copy);
-    plain_[id] = copy;
-  }
+  copy_parameters();
   for (const ValueId result : padded_.body.results) {
-    if (!holds_rows(result)) {
-      made_.body.results.push_back(plain(result));
-    } else if (zero_hidden_) {
-      made_.body.results.push_back(unpacked(result));
-    } else {
-      throw CannotPack{fmt::format("result %{} keeps hidden rows, as the model computes them; --masked-rows zero gives zeros there",
-                                   padded_.values[result].name)};
-    }
+    plan_.ragged_results.push_back(holds_rows(result));
+    made_.body.results.push_back(holds_rows(result) ? packed_result(result) : plain(result));
   }
   made_.result_names = padded_.result_names;
-  plan_.mask = plain_.at(plan_.mask);
+  if (form_ == PackedForm::Ragged) {
+    parameter(&PackingPlan::offsets, "offsets", batch_ + 1);
+    parameter(&PackingPlan::steps, "steps", sequence_);
+    plan_.mask = no_value;
+  } else {
+    plan_.mask = plain_.at(plan_.mask);
+  }
   plan = plan_;
   return std::move(made_);
+}
+
+void RowPacker::copy_parameters() {
+  for (const ValueId id : padded_.body.parameters) {
+    const Value& value = padded_.values[id];
+    if (form_ != PackedForm::Ragged) {
+      plain_[id] = made_.add_value(value.name, value.type);
+      made_.body.parameters.push_back(plain_[id]);
+      continue;
+    }
+    if (id == plan_.mask) continue;
+    const auto axes = row_axes(id);
+    if (axes && !axes->leading()) throw CannotPack{fmt::format("batch and sequence are not the first dims of input %{}", value.name)};
+    const ValueId copy =
+        made_.add_value(value.name, axes ? TensorType{value.type.tensor.dtype, packed_dims(value.type.tensor.dims, *axes)} : value.type);
+    (axes ? packed_ : plain_)[id] = copy;
+    made_.body.parameters.push_back(copy);
+    plan_.ragged_inputs.push_back(axes.has_value());
+  }
+}
+
+ValueId RowPacker::packed_result(ValueId result) {
+  switch (form_) {
+    case PackedForm::Exact: break;
+    case PackedForm::Zeroed: return unpacked(result);
+    case PackedForm::Ragged: require_leading(result); return packed(result);
+  }
+  throw CannotPack{fmt::format("result %{} keeps hidden rows, as the model computes them; --masked-rows zero gives zeros there",
+                               padded_.values[result].name)};
 }
 
 ValueId RowPacker::parameter(ValueId PackingPlan::* which, const char* name, const Dim& extent) {
@@ -137,6 +163,14 @@ ValueId RowPacker::packed(ValueId value) {
 ValueId RowPacker::pack_parameter(ValueId value, const RowAxes& axes) {
   const Dims& dims = type(value).dims;
   const Binding like{.results = {value}, .source = padded_.values[value].name};
+  if (form_ == PackedForm::Ragged) {
+    // Only the mask: the others were packed from the start.
+    Tensor kept(type(value).dtype, {});
+    if (is_float(kept.dtype())) kept.set_real(0, static_cast<double>(plan_.kept));
+    else kept.set_integer(0, plan_.kept);
+    const ValueId number = add(Op::constant, {}, {{"value", std::move(kept)}}, like);
+    return add(Op::dyn_broadcast_to, {number, add(Op::shape, {}, {}, like, {tokens_})}, {}, like);
+  }
   if (!axes.leading()) throw CannotPack{fmt::format("batch and sequence are not the first dims of input %{}", padded_.values[value].name)};
   ValueId rows = plain_.at(value);
   if (!axes.merged()) {
@@ -304,13 +338,13 @@ ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   if (finding->mask != plan_.mask || finding->kept != plan_.kept || finding->batch_axis != axes.batch)
     refuse(binding, "has another mask than the attention before it");
   if (axes.sequence != rank - 2) refuse(binding, "does not have its rows in the last dim but one");
-  if (!finding->nothing_else) refuse(binding, "adds more to its scores than a mask of keys");
+  require_hidden(*finding, binding);
   std::vector<ValueId> operands;
   for (std::size_t i = 0; i < 3; ++i) {
     if (row_axes(binding.operands[i]) != std::optional(axes)) refuse(binding, "attends to other rows than its own");
     operands.push_back(packed(binding.operands[i]));
   }
-  operands.push_back(no_value);
+  operands.push_back(bias_between(*finding, binding));
   operands.push_back(parameter(&PackingPlan::offsets, "offsets", batch_ + 1));
   return add(Op::attention, std::move(operands), binding.attributes, binding);
 }

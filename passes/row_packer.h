@@ -17,7 +17,14 @@
 
 namespace anydim::passes {
 
-// Thrown where an op stands in the way; caught by pack_rows().
+// What inputs and results with rows are in the packed function.
+enum class PackedForm : std::uint8_t {
+  Exact,   // inputs are padded; results that keep hidden rows are refused
+  Zeroed,  // inputs are padded; zeros stand at hidden rows of results
+  Ragged,  // inputs and results hold the rows that take part alone, end to end, and there is no mask
+};
+
+// Thrown where an op stands in the way; caught by remove_padding().
 struct CannotPack {
   std::string reason;
 };
@@ -35,21 +42,25 @@ struct RowAxes {
 
 // What a call must supply beside the model's inputs, and when it may take this way at all.
 struct PackingPlan {
-  ir::ValueId mask = ir::no_value;  // parameter of the padded function
+  ir::ValueId mask = ir::no_value;  // parameter; none where ragged
   std::int64_t kept = 1;            // its entry at rows that take part, 1 - kept elsewhere
+  ir::Dim batch, sequence;          // as the padded function has them
   bool first_rows = false;          // the first row of every sequence must take part
+  std::vector<bool> ragged_inputs{},
+      ragged_results{};  // where ragged: which parameters (without those below) and results have tokens first
   // Parameters of the packed function after those of the padded one, i64:
   ir::ValueId rows = ir::no_value;       // (tokens): position of each packed row among batch * sequence
   ir::ValueId offsets = ir::no_value;    // (batch + 1): first packed row of each sequence, then tokens
   ir::ValueId positions = ir::no_value;  // (tokens): position within its sequence
   ir::ValueId sequences = ir::no_value;  // (tokens): its sequence
   ir::ValueId places = ir::no_value;     // (batch * sequence): packed row of each padded one, -1 for hidden ones
+  ir::ValueId steps = ir::no_value;      // (sequence): 0, 1, ..: how long the longest sequence is, where ragged
 };
 
 class RowPacker {
  public:
-  // `padded` has the types of inference. Results that keep hidden rows are refused unless `zero_hidden`, which gives zeros there.
-  RowPacker(const ir::Function& padded, bool zero_hidden);
+  // `padded` has the types of inference.
+  RowPacker(const ir::Function& padded, PackedForm form);
 
   // The packed function, without types; `plan` speaks of its parameters. Throws CannotPack.
   ir::Function run(PackingPlan& plan);
@@ -59,6 +70,8 @@ class RowPacker {
 
   const ir::Binding* definition(ir::ValueId value) const { return definitions_[value]; }
   const ir::TensorType& type(ir::ValueId value) const { return padded_.tensor_type(value); }
+  void copy_parameters();
+  ir::ValueId packed_result(ir::ValueId result);
   [[noreturn]] void refuse(const ir::Binding& binding, const std::string& why) const;
   void find_rows();  // mask, batch and sequence dims, from the first attention
 
@@ -70,6 +83,7 @@ class RowPacker {
   // Packed form of a value with rows; the same value for values without (copied with all that it needs).
   ir::ValueId packed(ir::ValueId value);
   ir::ValueId plain(ir::ValueId value);
+  RowAxes require_leading(ir::ValueId result) const;
   ir::ValueId unpacked(ir::ValueId value);  // back to padded, zeros at hidden rows
   // An operand of an elementwise op or broadcast whose result has `rank` dims and `axes`.
   ir::ValueId aligned(const ir::Binding& binding, ir::ValueId operand, std::size_t rank, const RowAxes& axes);
@@ -85,6 +99,12 @@ class RowPacker {
   ir::ValueId plain_binding(const ir::Binding& binding, ir::ValueId value);
   ir::ValueId reduce_rows(const ir::Binding& binding);
   ir::ValueId first_rows(const ir::Binding& binding);
+  // Throws where keys that the mask hides may still weigh something.
+  void require_hidden(const MaskFinding& finding, const ir::Binding& attention) const;
+  class BetweenRows;
+  ir::ValueId bias_between(const MaskFinding& finding, const ir::Binding& attention);  // no_value: nothing is added
+  // The number that stands in every hidden row, where the mask alone decides it.
+  std::optional<double> number_where_hidden(ir::ValueId value) const;
   bool zero_where_hidden(ir::ValueId value) const;
 
   // New bindings in the packed function.
@@ -94,7 +114,7 @@ class RowPacker {
   ir::ValueId parameter(ir::ValueId PackingPlan::* which, const char* name, const ir::Dim& extent);
 
   const ir::Function& padded_;
-  bool zero_hidden_;
+  PackedForm form_;
   std::vector<const ir::Binding*> definitions_;
   std::map<ir::ValueId, MaskVerdict> masks_;  // by bias
   ir::Dim batch_, sequence_, tokens_;

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/error.h"
 #include "ir/expand.h"
+#include "ir/scalar.h"
 #include "passes/row_packer.h"
 
 namespace anydim::passes {
@@ -14,7 +16,8 @@ using namespace ir;
 ValueId RowPacker::plain(ValueId value) {
   if (const auto found = plain_.find(value); found != plain_.end()) return found->second;
   const Binding* binding = definition(value);
-  internal_check(binding != nullptr, "parameters are copied first");
+  if (binding == nullptr)
+    throw CannotPack{fmt::format("input %{} is read whole, with the rows that take no part", padded_.values[value].name)};
   const ValueId result = plain_binding(*binding, value);
   plain_[value] = result;
   return result;
@@ -88,30 +91,87 @@ ValueId RowPacker::first_rows(const Binding& binding) {
   return keeps ? add(Op::expand_dims, {rows}, {{"axes", std::vector<std::int64_t>{1}}}, binding) : rows;
 }
 
+// Elementwise ops and views between the mask and the value; constants of one element beside them.
+std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
+  if (value == plan_.mask) return static_cast<double>(1 - plan_.kept);
+  const Binding* binding = definition(value);
+  if (binding == nullptr) return std::nullopt;
+  if (binding->op == Op::constant) {
+    const Tensor& tensor = tensor_attribute(*binding, "value");
+    if (tensor.elements() != 1) return std::nullopt;
+    return is_float(tensor.dtype()) ? tensor.real_at(0) : static_cast<double>(tensor.integer_at(0));
+  }
+  const OpInfo& row = info(binding->op);
+  const bool view =
+      row.has(traits::reshapes) || binding->op == Op::broadcast_to || binding->op == Op::dyn_broadcast_to || binding->op == Op::transpose;
+  if (view) return number_where_hidden(binding->operands[0]);
+  std::vector<double> operands;
+  for (const ValueId operand : binding->operands) {
+    const auto number = number_where_hidden(operand);
+    if (!number) return std::nullopt;
+    operands.push_back(*number);
+  }
+  const ScalarOp op{.op = binding->op};
+  switch (binding->op) {
+    case Op::cast:
+      return type(value).dtype == DType::Bool ? (operands[0] != 0 ? 1.0 : 0.0)
+             : is_float(type(value).dtype)    ? operands[0]
+                                              : std::trunc(operands[0]);
+    case Op::logical_not: return operands[0] == 0 ? 1 : 0;
+    case Op::logical_and: return operands[0] != 0 && operands[1] != 0 ? 1 : 0;
+    case Op::logical_or: return operands[0] != 0 || operands[1] != 0 ? 1 : 0;
+    case Op::where: return operands[operands[0] != 0 ? 1 : 2];
+    case Op::equal:
+    case Op::less:
+    case Op::less_equal:
+    case Op::greater:
+    case Op::greater_equal: return apply_comparison<double>(op, operands[0], operands[1]) ? 1 : 0;
+    case Op::add:
+    case Op::sub:
+    case Op::mul: return apply_real<double>(op, operands[0], operands[1]);
+    case Op::neg:
+    case Op::abs: return apply_real<double>(op, operands[0], operands[0]);
+    default: return std::nullopt;
+  }
+}
+
 bool RowPacker::zero_where_hidden(ValueId value) const {
-  // 0 where the mask's own entry is that of hidden rows.
-  if (definition(value) == nullptr) return value == plan_.mask && plan_.kept == 1;
+  if (holds_rows(value) && number_where_hidden(value) == 0) return true;
+  if (definition(value) == nullptr) return false;
   const Binding& binding = *definition(value);
-  const auto operand = [&](std::size_t i) { return zero_where_hidden(binding.operands[i]); };
+  const auto operand = [&](std::size_t i) { return holds_rows(binding.operands[i]) && zero_where_hidden(binding.operands[i]); };
   if (info(binding.op).has(traits::reshapes)) return operand(0);
   switch (binding.op) {
     // Times 0 is 0 for what a model computes of ordinary numbers; infinities in hidden rows would be NaN there.
     case Op::mul:
-    case Op::logical_and: return (holds_rows(binding.operands[0]) && operand(0)) || (holds_rows(binding.operands[1]) && operand(1));
+    case Op::logical_and: return operand(0) || operand(1);
     case Op::broadcast_to:
     case Op::dyn_broadcast_to:
     case Op::transpose:
     case Op::neg:
     case Op::abs:
     case Op::cast: return operand(0);
+    // where(hidden, 0, x): chosen by the mask itself.
+    case Op::where: {
+      const auto condition = number_where_hidden(binding.operands[0]);
+      if (!condition) return operand(1) && operand(2);
+      const ValueId chosen = binding.operands[*condition != 0 ? 1 : 2];
+      return number_where_hidden(chosen) == 0 || (holds_rows(chosen) && zero_where_hidden(chosen));
+    }
     default: return false;
   }
 }
 
+RowAxes RowPacker::require_leading(ValueId result) const {
+  const RowAxes axes = *row_axes(result);
+  if (!axes.leading())
+    throw CannotPack{fmt::format("batch and sequence are not the first dims of result %{}", padded_.values[result].name)};
+  return axes;
+}
+
 ValueId RowPacker::unpacked(ValueId value) {
-  const RowAxes axes = *row_axes(value);
+  const RowAxes axes = require_leading(value);
   const Binding like{.results = {value}, .source = definition(value) != nullptr ? definition(value)->source : ""};
-  if (!axes.leading()) throw CannotPack{fmt::format("batch and sequence are not the first dims of result %{}", padded_.values[value].name)};
   const Dims& dims = type(value).dims;
   const Dim slots = batch_ * sequence_;
   const ValueId places = parameter(&PackingPlan::places, "places", slots);

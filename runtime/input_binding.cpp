@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,12 +15,20 @@ namespace {
 
 constexpr std::size_t maximum_values = 64;
 
+// The symbol of a dim that is one, or one and a constant.
+std::optional<std::string> symbol_of(const ir::Dim& dim) {
+  if (dim.kind() == ir::Dim::Kind::Symbol) return dim.leaf().symbol;
+  if (dim.kind() != ir::Dim::Kind::Sum || dim.terms().size() != 1) return std::nullopt;
+  const ir::Dim::Term& term = dim.terms()[0];
+  if (term.coefficient != 1 || term.factors.size() != 1 || term.factors[0].kind() != ir::Dim::Kind::Symbol) return std::nullopt;
+  return term.factors[0].leaf().symbol;
+}
+
 }  // namespace
 
 InputBinding::InputBinding(const ir::Program& program) : program_(program) {
   function_.name = "main";
   function_.symbols = program.symbols;
-  std::map<std::string, std::int32_t> positions;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const ir::Program::Input& input = program.inputs[i];
     function_.body.parameters.push_back(function_.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
@@ -29,28 +37,38 @@ InputBinding::InputBinding(const ir::Program& program) : program_(program) {
       const ir::Dim& dim = input.dims[d];
       if (const auto constant = dim.constant()) {
         step.low = *constant;
-      } else if (dim.kind() == ir::Dim::Kind::Symbol) {
-        const std::string& symbol = dim.leaf().symbol;
-        const auto [found, first] = positions.emplace(symbol, static_cast<std::int32_t>(positions.size()));
-        step.kind = first ? Step::Kind::Bind : Step::Kind::Compare;
+      } else if (const auto symbol = symbol_of(dim)) {
+        const auto [found, first] = positions_.emplace(*symbol, static_cast<std::int32_t>(positions_.size()));
         step.value = found->second;
-        const ir::SymbolInfo* known = program.symbols.find(symbol);
-        const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
-        step.low = info.low, step.high = info.high, step.multiple = info.multiple;
-        if (info.below) quick_ = false;
+        if (!first && dim.constant_part() == 0) {
+          step.kind = Step::Kind::Compare;
+        } else if (first) {
+          step.kind = Step::Kind::Bind;
+          step.offset = dim.constant_part();
+          const ir::SymbolInfo* known = program.symbols.find(*symbol);
+          const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
+          step.low = info.low, step.high = info.high, step.multiple = info.multiple;
+          if (info.below) quick_ = false;
+        } else {
+          step.kind = Step::Kind::Expression;
+          step.expected = dim;
+        }
       } else {
-        quick_ = false;
+        step.kind = Step::Kind::Expression;
+        step.expected = dim;
+        for (const ir::DimLeaf& leaf : dim.leaves())
+          if (!leaf.is_symbol() || !positions_.contains(leaf.symbol)) quick_ = false;  // to be solved for
       }
       steps_.push_back(step);
     }
   }
-  values_ = positions.size();
+  values_ = positions_.size();
   if (values_ > maximum_values) quick_ = false;
   for (std::size_t slot = 0; slot < program.leaf_symbols.size(); ++slot) {
     const std::string& symbol = program.leaf_symbols[slot];
     if (symbol.empty()) continue;
-    const auto found = positions.find(symbol);
-    if (found == positions.end()) quick_ = false;  // solved from an expression
+    const auto found = positions_.find(symbol);
+    if (found == positions_.end()) quick_ = false;  // solved from an expression
     else leaves_.push_back({static_cast<std::int32_t>(slot), found->second});
   }
 }
@@ -71,9 +89,15 @@ bool InputBinding::bind_quickly(std::span<const ir::Tensor> inputs, std::span<st
       case Step::Kind::Constant:
         if (extent != step.low) return false;
         break;
-      case Step::Kind::Bind:
-        if (extent < step.low || extent > step.high || (step.multiple > 1 && extent % step.multiple != 0)) return false;
-        values[step.value] = extent;
+      case Step::Kind::Bind: {
+        const std::int64_t value = extent - step.offset;
+        if (value < step.low || value > step.high || (step.multiple > 1 && value % step.multiple != 0)) return false;
+        values[step.value] = value;
+        break;
+      }
+      case Step::Kind::Expression:
+        if (extent != step.expected.evaluate([&](const ir::DimLeaf& leaf) { return values[positions_.find(leaf.symbol)->second]; }))
+          return false;
         break;
       case Step::Kind::Compare:
         if (extent != values[step.value]) return false;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/module.h"
@@ -22,11 +24,13 @@ class InputBinding {
 
  private:
   struct Step {
-    enum class Kind : std::uint8_t { Constant, Bind, Compare };
+    enum class Kind : std::uint8_t { Constant, Bind, Compare, Expression };
     Kind kind = Kind::Constant;
     std::uint32_t input = 0, dim = 0;
     std::int64_t low = 0, high = 0, multiple = 1;  // Constant: low; Bind: the symbol's
+    std::int64_t offset = 0;                       // Bind: the extent is the symbol's value and this
     std::int32_t value = -1;                       // Bind and Compare: position in the table of symbol values
+    ir::Dim expected{};                            // Expression: of symbols bound before
   };
   struct Leaf {
     std::int32_t slot = 0, value = 0;
@@ -37,6 +41,7 @@ class InputBinding {
   const ir::Program& program_;
   ir::Function function_;  // parameters only, for ir::bind_symbols
   std::vector<Step> steps_;
+  std::map<std::string, std::int32_t, std::less<>> positions_;  // of symbols in the table of values
   std::vector<Leaf> leaves_;
   std::size_t values_ = 0;
   bool quick_ = true;

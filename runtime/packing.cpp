@@ -1,6 +1,6 @@
 #include "runtime/packing.h"
 
-#include <span>
+#include <numeric>
 
 #include "ir/error.h"
 
@@ -9,7 +9,7 @@ namespace anydim::runtime {
 namespace {
 
 struct Plan {
-  std::vector<std::int64_t> rows, offsets, positions, sequences, places;
+  std::vector<std::int64_t> rows, offsets, positions, sequences, places, steps;
 
   const std::vector<std::int64_t>& operator[](RowVector which) const {
     switch (which) {
@@ -18,8 +18,9 @@ struct Plan {
       case RowVector::Positions: return positions;
       case RowVector::Sequences: return sequences;
       case RowVector::Places: return places;
+      case RowVector::Steps: return steps;
     }
-    internal_error("a row vector is one of five");
+    internal_error("a row vector is one of six");
   }
 };
 
@@ -64,6 +65,10 @@ bool fill(Plan& plan, const Packing& packing, const ir::Tensor& mask) {
   }
 }
 
+ir::Tensor tensor_of(const std::vector<std::int64_t>& values) {
+  return ir::Tensor::of<std::int64_t>(ir::DType::I64, {static_cast<std::int64_t>(values.size())}, values);
+}
+
 }  // namespace
 
 std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vector<ir::Tensor>& inputs) {
@@ -71,11 +76,24 @@ std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vecto
   Plan plan;
   if (!fill(plan, packing, inputs[packing.mask]) || plan.rows.empty()) return std::nullopt;
   PackedInputs packed{.tensors = inputs, .tokens = static_cast<std::int64_t>(plan.rows.size())};
-  for (const RowVector which : packing.vectors) {
-    const std::vector<std::int64_t>& values = plan[which];
-    packed.tensors.push_back(ir::Tensor::of<std::int64_t>(ir::DType::I64, {static_cast<std::int64_t>(values.size())}, values));
-  }
+  for (const RowVector which : packing.vectors) packed.tensors.push_back(tensor_of(plan[which]));
   return packed;
+}
+
+std::vector<ir::Tensor> ragged_vectors(std::span<const RowVector> vectors, std::span<const std::int64_t> offsets, std::int64_t steps) {
+  Plan plan;
+  plan.offsets.assign(offsets.begin(), offsets.end());
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
+    for (std::int64_t row = offsets[s]; row < offsets[s + 1]; ++row) {
+      plan.positions.push_back(row - offsets[s]);
+      plan.sequences.push_back(static_cast<std::int64_t>(s));
+    }
+  }
+  plan.steps.resize(static_cast<std::size_t>(steps));
+  std::iota(plan.steps.begin(), plan.steps.end(), std::int64_t{0});
+  std::vector<ir::Tensor> tensors;
+  for (const RowVector which : vectors) tensors.push_back(tensor_of(plan[which]));
+  return tensors;
 }
 
 }  // namespace anydim::runtime

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ir/tensor.h"
@@ -16,6 +17,7 @@ enum class RowVector : std::uint8_t {
   Positions,  // (tokens): position within its sequence
   Sequences,  // (tokens): its sequence
   Places,     // (batch * sequence): packed row of each padded one, -1 for hidden ones
+  Steps,      // (longest sequence): 0, 1, ..
 };
 
 struct Packing {
@@ -33,5 +35,9 @@ struct PackedInputs {
 // Nothing where the call must take the padded way: a mask with other entries than 0 and 1 or of another rank, no row that takes part, or a first
 // row that is hidden where it counts.
 std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vector<ir::Tensor>& inputs);
+
+// The same for sequences that come end to end, of lengths offsets[s + 1] - offsets[s]; `steps` is the extent of Steps. `offsets` start with 0 and never fall.
+// Rows and Places speak of padded rows: there are none.
+std::vector<ir::Tensor> ragged_vectors(std::span<const RowVector> vectors, std::span<const std::int64_t> offsets, std::int64_t steps);
 
 }  // namespace anydim::runtime

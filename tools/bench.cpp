@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tools/bench_op.h"
 #include "tools/command.h"
@@ -26,6 +27,7 @@ struct BenchOptions {
   std::string order = "arrival";
   std::vector<std::string> outputs;
   int repeat = 3;
+  bool ragged = false;
   OperatorBench operation;
 };
 
@@ -46,6 +48,14 @@ double percentile(std::vector<double> values, double share) {
   const std::size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
 }
+
+// One batch's call: padded inputs, or with offsets texts end to end.
+struct Call {
+  std::vector<ir::Tensor> inputs;
+  std::optional<ir::Tensor> offsets{};
+
+  std::vector<ir::Tensor> run(ModelContext& context) const { return offsets ? context.run_ragged(inputs, *offsets) : context.run(inputs); }
+};
 
 // The model's inputs for a batch: those of the three known names that it has.
 std::vector<ir::Tensor> feed(const std::vector<InputInfo>& inputs, NamedTensors known) {
@@ -69,20 +79,29 @@ Figures measure(const BenchOptions& options, const CommonOptions& common, const 
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
   const auto model = Model::compile(load_model(options.arguments[0]), compile_options);
+  const auto ragged = options.ragged ? model->ragged() : nullptr;
   figures.load_s = seconds_since(begin);
   runtime::BatchRule rule = options.batch_tokens > 0 ? model->batch_rule(options.batch_tokens) : runtime::BatchRule{.texts = options.batch};
   rule.sorted = options.order == "sorted";
+  if (ragged != nullptr) rule.counted = runtime::CountedTokens::Useful;
   const std::vector<runtime::Batch> batches = runtime::make_batches(lengths_of(texts), rule);
-  std::vector<std::vector<ir::Tensor>> work;
-  for (const runtime::Batch& batch : batches) work.push_back(feed(model->inputs(), batch_inputs(texts, batch)));
+  std::vector<Call> work;
+  for (const runtime::Batch& batch : batches) {
+    if (ragged == nullptr) {
+      work.push_back({.inputs = feed(model->inputs(), batch_inputs(texts, batch))});
+    } else {
+      RaggedInputs inputs = ragged_inputs(texts, batch);
+      work.push_back({.inputs = feed(ragged->inputs, std::move(inputs.tensors)), .offsets = std::move(inputs.offsets)});
+    }
+  }
   for (const Text& text : texts) figures.useful_tokens += static_cast<std::int64_t>(text.size());
 
   ModelContext context(model);
-  context.run(work[0]);
+  work[0].run(context);
   figures.first_result_s = process.seconds();
   // The warm-up pass also lets the rest of the kernels arrive: what is timed is the steady state.
   for (std::size_t i = 0; i < work.size(); ++i) {
-    context.run(work[i]);
+    work[i].run(context);
     const auto padded_rows = static_cast<std::int64_t>(batches[i].texts.size()) * batches[i].longest;
     figures.computed_tokens += context.packed_rows().value_or(padded_rows);
   }
@@ -92,9 +111,9 @@ Figures measure(const BenchOptions& options, const CommonOptions& common, const 
   std::vector<double> times;
   for (int turn = 0; turn < options.repeat; ++turn) {
     const auto pass = Clock::now();
-    for (const auto& batch : work) {
+    for (const Call& call : work) {
       const auto at = Clock::now();
-      const std::vector<ir::Tensor> outputs = context.run(batch);
+      const std::vector<ir::Tensor> outputs = call.run(context);
       times.push_back(seconds_since(at));
     }
     best = std::min(best, seconds_since(pass));
@@ -165,6 +184,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Action& action, const Proce
   command->add_option("--order", options->order, "arrival: as in the file; sorted: by length")
       ->check(CLI::IsMember({"arrival", "sorted"}))
       ->capture_default_str();
+  command->add_flag("--ragged", options->ragged, "give each batch's texts end to end, without padding and mask, and take results so");
   command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
   command->add_option("--repeat", options->repeat, "timed passes, of which the best counts")
       ->check(CLI::Range(1, 1000))

@@ -60,4 +60,17 @@ NamedTensors batch_inputs(const std::vector<Text>& texts, const runtime::Batch& 
   return {{"input_ids", ids}, {"attention_mask", mask}, {"token_type_ids", types}};
 }
 
+RaggedInputs ragged_inputs(const std::vector<Text>& texts, const runtime::Batch& batch) {
+  const std::vector<std::int64_t> dims{batch.useful};
+  ir::Tensor ids(ir::DType::I64, dims);
+  std::vector<std::int64_t> offsets{0};
+  for (const std::size_t number : batch.texts) {
+    std::ranges::copy(texts[number], ids.mutable_as<std::int64_t>().begin() + offsets.back());
+    offsets.push_back(offsets.back() + static_cast<std::int64_t>(texts[number].size()));
+  }
+  const std::vector<std::int64_t> offset_dims{static_cast<std::int64_t>(offsets.size())};
+  return {{{"input_ids", ids}, {"token_type_ids", ir::Tensor(ir::DType::I64, dims)}},
+          ir::Tensor::of<std::int64_t>(ir::DType::I64, offset_dims, offsets)};
+}
+
 }  // namespace anydim::tools

@@ -20,4 +20,11 @@ std::vector<std::int64_t> lengths_of(const std::vector<Text>& texts);
 // Padded [texts, longest] tensors: ids (0 where padded), mask (1 where a token is), types (0).
 NamedTensors batch_inputs(const std::vector<Text>& texts, const runtime::Batch& batch);
 
+// The same end to end, without a mask: ids and types [tokens], and where each text begins.
+struct RaggedInputs {
+  NamedTensors tensors;
+  ir::Tensor offsets;
+};
+RaggedInputs ragged_inputs(const std::vector<Text>& texts, const runtime::Batch& batch);
+
 }  // namespace anydim::tools

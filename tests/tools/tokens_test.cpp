@@ -56,5 +56,13 @@ TEST(BatchInputs, ArePadded) {
   EXPECT_TRUE(inputs.at("token_type_ids").same_bits(ir::Tensor(ir::DType::I64, {2, 3})));
 }
 
+TEST(BatchInputs, LieEndToEndWhereRagged) {
+  const std::vector<Text> texts{{7, 8, 9}, {5}};
+  const RaggedInputs inputs = ragged_inputs(texts, {.texts = {1, 0}, .longest = 3, .useful = 4});
+  EXPECT_TRUE(inputs.tensors.at("input_ids").same_bits(ir::Tensor::of<int>(ir::DType::I64, {4}, {5, 7, 8, 9})));
+  EXPECT_TRUE(inputs.tensors.at("token_type_ids").same_bits(ir::Tensor(ir::DType::I64, {4})));
+  EXPECT_TRUE(inputs.offsets.same_bits(ir::Tensor::of<int>(ir::DType::I64, {3}, {0, 1, 4})));
+}
+
 }  // namespace
 }  // namespace anydim::tools

@@ -1,0 +1,158 @@
+// What is left of a bias between rows that take part, as bindings over packed rows: [tokens, tokens], which attention's kernel computes point by point.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "passes/bias_program.h"
+#include "passes/row_packer.h"
+#include "passes/score_bound.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+using Kind = ScalarStep::Kind;
+
+Op comparing(Comparison comparison) {
+  switch (comparison) {
+    case Comparison::Equal:
+    case Comparison::NotEqual: return Op::equal;
+    case Comparison::Less: return Op::less;
+    case Comparison::LessEqual: return Op::less_equal;
+  }
+  internal_error("a comparison is one of four");
+}
+
+}  // namespace
+
+// Indices are positions in a sequence: a row's as a column vector, a key's as a row vector.
+class RowPacker::BetweenRows {
+ public:
+  BetweenRows(RowPacker& packer, const Binding& attention) : packer_(packer), attention_(attention) {}
+
+  ValueId value(const ScalarProgram& program) {
+    std::vector<ValueId> values;
+    for (const ScalarStep& step : program.steps) values.push_back(step_value(step, values));
+    return values.back();
+  }
+
+ private:
+  ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {}, const Dims& dims = {}) {
+    return packer_.add(op, std::move(operands), std::move(attributes), attention_, dims);
+  }
+
+  ValueId literal(const ScalarStep& step) {
+    Tensor number(step.dtype, {});
+    if (is_float(step.dtype)) number.set_real(0, step.real);
+    else number.set_integer(0, step.integer);
+    return add(Op::constant, {}, {{"value", std::move(number)}});
+  }
+
+  ValueId index(const Dim& dim) {
+    switch (dim.kind()) {
+      case Dim::Kind::Constant: return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = *dim.constant()});
+      case Dim::Kind::Symbol: return symbol(dim);
+      case Dim::Kind::Sum: {
+        ValueId sum = index(dim.constant_part());
+        for (const Dim::Term& term : dim.terms()) {
+          ValueId product = index(term.coefficient);
+          for (const Dim& factor : term.factors) product = add(Op::mul, {product, index(factor)});
+          sum = add(Op::add, {sum, product});
+        }
+        return sum;
+      }
+      case Dim::Kind::Min:
+      case Dim::Kind::Max: {
+        ValueId result = index(dim.operands()[0]);
+        for (std::size_t i = 1; i < dim.operands().size(); ++i)
+          result = add(dim.kind() == Dim::Kind::Min ? Op::min : Op::max, {result, index(dim.operands()[i])});
+        return result;
+      }
+      case Dim::Kind::Select: {
+        const auto& parts = dim.operands();
+        return add(Op::where, {holds({dim.comparison(), parts[0], parts[1]}), index(parts[2]), index(parts[3])});
+      }
+      case Dim::Kind::Value:
+      case Dim::Kind::FloorDiv:
+      case Dim::Kind::Mod:
+      case Dim::Kind::Broadcast: break;
+    }
+    packer_.refuse(attention_, fmt::format("adds something to its scores that depends on {}", dim.to_string()));
+  }
+
+  ValueId symbol(const Dim& dim) {
+    const std::string& name = dim.leaf().symbol;
+    const bool row = dim == row_symbol();
+    if (row || dim == key_symbol()) {
+      const ValueId positions = packer_.parameter(&PackingPlan::positions, "positions", packer_.tokens_);
+      return add(Op::expand_dims, {positions}, {{"axes", std::vector<std::int64_t>{row ? 1 : 0}}});
+    }
+    if (name.starts_with("$") || name.starts_with("#"))
+      packer_.refuse(attention_, "adds something to its scores that differs between sequences or heads");
+    return add(Op::dim, {}, {}, {dim});
+  }
+
+  ValueId holds(const ScalarStep::Condition& condition) {
+    const ValueId found = add(comparing(condition.comparison), {index(condition.left), index(condition.right)});
+    return condition.comparison == Comparison::NotEqual ? add(Op::logical_not, {found}) : found;
+  }
+
+  ValueId step_value(const ScalarStep& step, const std::vector<ValueId>& before) {
+    std::vector<ValueId> operands;
+    for (const std::int32_t operand : step.operands) operands.push_back(before[static_cast<std::size_t>(operand)]);
+    switch (step.kind) {
+      case Kind::Constant: return literal(step);
+      case Kind::Extent: return index(step.index[0]);
+      case Kind::Guarded: {
+        ValueId all = holds(step.conditions[0]);
+        for (std::size_t i = 1; i < step.conditions.size(); ++i) all = add(Op::logical_and, {all, holds(step.conditions[i])});
+        return add(Op::where, {all, operands[0], operands[1]});
+      }
+      case Kind::Apply: {
+        if (step.flags != 0 || step.check >= 0)
+          packer_.refuse(attention_, fmt::format("adds something to its scores by way of {}", info(step.op).text));
+        Attributes attributes;
+        if (step.op == Op::cast) attributes.emplace("to", step.dtype);
+        return add(step.op, std::move(operands), std::move(attributes));
+      }
+      case Kind::Load: {
+        const auto buffer = static_cast<std::size_t>(step.buffer);
+        const auto& parameters = packer_.padded_.body.parameters;
+        if (buffer < parameters.size())
+          packer_.refuse(attention_,
+                         fmt::format("adds %{} to its scores beside the mask", packer_.padded_.values[parameters[buffer]].name));
+        break;
+      }
+      case Kind::CheckedIndex:
+      case Kind::Accumulated:
+      case Kind::Scratch: break;
+    }
+    packer_.refuse(attention_, "adds more to its scores than a mask and what positions tell");
+  }
+
+  RowPacker& packer_;
+  const Binding& attention_;
+};
+
+void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) const {
+  if (finding.fill <= absorbing) return;
+  const std::string fill = fmt::format("adds {} to the scores of masked keys", finding.fill);
+  const auto bound = score_bound(padded_, padded_.body, attention);
+  if (!bound)
+    refuse(
+        attention,
+        fill +
+            ", which does not hide them from any score, and nothing bounds its scores: queries and keys are not layer norms times weights");
+  if (!finding.hides(*bound)) refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, *bound));
+}
+
+ValueId RowPacker::bias_between(const MaskFinding& finding, const Binding& attention) {
+  const ScalarStep& last = finding.between.steps.back();
+  if (last.kind == Kind::Constant && last.real == 0) return no_value;
+  return BetweenRows(*this, attention).value(finding.between);
+}
+
+}  // namespace anydim::passes
