@@ -111,6 +111,7 @@ void Model::retune() const {
   if (packed_ != nullptr) anydim::retune(*packed_, target_, options_);
   const std::lock_guard lock(mutex_);
   if (padded_ != nullptr) anydim::retune(*padded_, target_, options_);
+  if (ragged_ != nullptr) anydim::retune(*ragged_->executable, target_, options_);
 }
 
 void Model::complete() const {
