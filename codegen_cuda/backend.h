@@ -13,8 +13,8 @@ namespace anydim::codegen_cuda {
 struct CudaOptions {
   CudaTarget target;
   CudaOutput output = CudaOutput::Cubin;
-  bool checked = false;    // the twins whose waits are bounded and that trap with where they stand
-  std::string nvrtc_path;  // library or its folder; empty: Nvrtc::open() looks for it
+  bool checked = false;      // the twins whose waits are bounded and that trap with where they stand
+  std::string nvrtc_path{};  // library or its folder; empty: Nvrtc::open() looks for it
 };
 
 // Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing, Error{Unsupported} for a region that no skeleton computes on this device.

@@ -57,10 +57,14 @@ Dim ScalarWriter::load_offset(std::int32_t position) const {
   return row_major(step.index, kernel_.buffer_type(at(step.buffer)).dims, kernel_.symbols());
 }
 
-Dim ScalarWriter::store_offset(const ir::Store& store) const {
+std::vector<Dim> ScalarWriter::store_index(const ir::Store& store) const {
   std::vector<Dim> index;
   for (const Dim& dim : store.index) index.push_back(own(dim));
-  return row_major(index, kernel_.output_type(at(store.output)).dims, kernel_.symbols());
+  return index;
+}
+
+Dim ScalarWriter::store_offset(const ir::Store& store) const {
+  return row_major(store_index(store), kernel_.output_type(at(store.output)).dims, kernel_.symbols());
 }
 
 ScalarWriter::Placed ScalarWriter::place(CodeScope& scope, std::int32_t position) {
@@ -84,16 +88,21 @@ ScalarWriter::Placed ScalarWriter::place(CodeScope& scope, std::int32_t position
 
 // A step symbol in an index is an operand too: its scope must know it before the index is looked at.
 void ScalarWriter::place_symbols(CodeScope& scope, const ScalarStep& step) {
-  const auto need = [&](const Dim& dim) {
-    for (const auto& [symbol, number] : symbol_steps_) {
-      if (dim.mentions({.symbol = symbol})) place(scope, number);
-    }
-  };
-  for (const Dim& index : step.index) need(index);
+  for (const Dim& index : step.index) place_symbols(scope, index);
   for (const ScalarStep::Condition& condition : step.conditions) {
-    need(condition.left);
-    need(condition.right);
+    place_symbols(scope, condition.left);
+    place_symbols(scope, condition.right);
   }
+}
+
+void ScalarWriter::place_symbols(CodeScope& scope, const Dim& dim) {
+  for (const auto& [symbol, number] : symbol_steps_) {
+    if (dim.mentions({.symbol = symbol})) place(scope, number);
+  }
+}
+
+void ScalarWriter::place_indices(CodeScope& scope, const ir::Store& store) {
+  for (const Dim& index : store_index(store)) place_symbols(scope, index);
 }
 
 bool ScalarWriter::varies(std::int32_t position, const std::string& symbol) const {
@@ -264,10 +273,20 @@ std::string ScalarWriter::stored_value(CodeScope& scope, const ir::Store& store)
   return narrowed(kernel_, dtype, value(scope, store.step));
 }
 
-void ScalarWriter::store(CodeScope& scope, const ir::Store& store) {
-  const std::string element = stored_value(scope, store);
-  const std::string offset = write_offset(kernel_, scope, store_offset(store), kernel_.output_type(at(store.output)).dims);
-  scope.line(fmt::format("{}[{}] = {};", kernel_.output(at(store.output)), bare(offset), element));
+void ScalarWriter::update(CodeScope& scope, const ir::Store& store, const std::optional<ir::Op>& combine) {
+  const ir::TensorType& type = kernel_.output_type(at(store.output));
+  place_indices(scope, store);
+  std::string element = stored_value(scope, store);
+  const std::string place =
+      fmt::format("{}[{}]", kernel_.output(at(store.output)), bare(write_offset(kernel_, scope, store_offset(store), type.dims)));
+  if (combine) {
+    ScalarStep step;
+    step.op = *combine;
+    step.dtype = type.dtype;
+    const std::string there = named(scope, type.dtype, "there", widened(kernel_, type.dtype, place));
+    element = narrowed(kernel_, type.dtype, elementwise(kernel_, step, type.dtype, {there, value(scope, store.step)}));
+  }
+  scope.line(fmt::format("{} = {};", place, element));
 }
 
 }  // namespace anydim::codegen_cuda

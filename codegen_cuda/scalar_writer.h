@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ class ScalarWriter {
   // Copies what it needs of `program`. `roots`: steps that are used from outside (stored, reduced, kept), besides those no step uses.
   ScalarWriter(KernelWriter& kernel, const ir::ScalarProgram& program, CodeScope& floor, const std::vector<std::int32_t>& roots = {});
 
-  // Slots and loads that the caller provides: an expression of value_type (evaluated each time it is used: best a name), valid in `home` and below.
+  // Slots, and loads or other steps, that the caller provides: an expression of value_type (evaluated each time it is used: best a name), valid in `home` and below.
   // Steps that use it are written in `home` or deeper.
   void set_accumulated(std::int32_t slot, std::string expression, CodeScope& home);
   void set_scratch(std::int32_t slot, std::string expression, CodeScope& home);
@@ -32,7 +33,13 @@ class ScalarWriter {
   std::string value(CodeScope& scope, std::int32_t step) { return place(scope, step).text; }
   // The value of a store's step as an element of the result's storage_type.
   std::string stored_value(CodeScope& scope, const ir::Store& store);
-  void store(CodeScope& scope, const ir::Store& store);
+  void store(CodeScope& scope, const ir::Store& store) { update(scope, store, std::nullopt); }
+  // element = value, or element = combine(element, value).
+  void update(CodeScope& scope, const ir::Store& store, const std::optional<ir::Op>& combine);
+  // Writes the checked indices that a store's index mentions: its offset may be written in `scope` afterwards.
+  void place_indices(CodeScope& scope, const ir::Store& store);
+  // A store's index over the kernel's symbols.
+  std::vector<ir::Dim> store_index(const ir::Store& store) const;
 
   const std::vector<ir::ScalarStep>& steps() const { return steps_; }
   ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
@@ -56,6 +63,7 @@ class ScalarWriter {
   ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
   Placed place(CodeScope& scope, std::int32_t step);
   void place_symbols(CodeScope& scope, const ir::ScalarStep& step);
+  void place_symbols(CodeScope& scope, const ir::Dim& dim);
   CodeScope& home_of_step(CodeScope& scope, const ir::ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands);
   Placed write(CodeScope& home, std::int32_t position, const std::vector<Placed>& operands);
   std::string named(CodeScope& home, ir::DType dtype, std::string_view stem, const std::string& expression);

@@ -8,6 +8,7 @@ std::vector<std::unique_ptr<Skeleton>> all_skeletons() {
   std::vector<std::unique_ptr<Skeleton>> skeletons;
   skeletons.push_back(make_map_skeleton());
   skeletons.push_back(make_rows_skeleton());
+  skeletons.push_back(make_ordered_skeleton());
   skeletons.push_back(make_matmul_mma_skeleton());
   skeletons.push_back(make_matmul_wgmma_skeleton());
   skeletons.push_back(make_matmul_simt_skeleton());

@@ -3,7 +3,8 @@
 namespace anydim::codegen_cuda::testing {
 
 std::unique_ptr<Skeleton> skeleton_for(const TestRegion& region) {
-  return ir::skeleton_name(region.form) == "map" ? make_map_skeleton() : make_rows_skeleton();
+  const std::string name = ir::skeleton_name(region.form);
+  return name == "map" ? make_map_skeleton() : name == "rows" ? make_rows_skeleton() : make_ordered_skeleton();
 }
 
 KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,

@@ -1,0 +1,68 @@
+#include "codegen_cuda/map_part.h"
+
+#include <fmt/format.h>
+
+#include "codegen_cuda/linear_space.h"
+#include "codegen_cuda/tile_transpose.h"
+#include "codegen_cuda/vector_lanes.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+std::vector<std::int32_t> roots_of(const ir::MapPart& part) {
+  std::vector<std::int32_t> roots;
+  for (const ir::Store& store : part.stores) roots.push_back(store.step);
+  return roots;
+}
+
+// Blocks that the part keeps busy, each with a vector a thread.
+Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& part, std::int64_t wanted_width, int threads) {
+  const ir::Iteration none{"$one", Dim(1)};
+  const ir::Iteration run = part.space.empty() ? none : part.space.back();
+  const bool flat = part.space.size() <= 1;
+  const std::int64_t multiple = ir::divisor(run.extent, kernel.symbols());
+  std::int64_t width = wanted_width;
+  while (!flat && width > 1 && multiple % width != 0) width /= 2;
+  const bool whole = multiple % width == 0;
+  std::vector<ir::Iteration> vectors(part.space.begin(), part.space.end());
+  if (vectors.empty()) vectors.push_back(none);
+  // The last loop counts vectors.
+  const std::string vector_symbol = run.symbol + ".vector";
+  vectors.back() = {vector_symbol, ir::simplify(ir::ceil_div(run.extent, width), kernel.symbols())};
+  const LinearSpace space = linear_space(kernel, vectors);
+  write_grid_stride(kernel, entry, space, threads, [&](CodeScope& at) {
+    const IndexVariable vector = *at.find(vector_symbol);
+    IndexVariable first = vector;
+    if (width > 1) first = name_index(kernel, at, Dim::symbol(vector_symbol) * width, run.symbol);
+    at.define(run.symbol, first);
+    const auto points = [&](CodeScope& scope, std::int64_t lanes, const IndexVariable& start) {
+      ScalarWriter program(kernel, part.program, scope, roots_of(part));
+      VectorLanes range(kernel, scope, {.symbol = run.symbol, .extent = run.extent, .width = static_cast<int>(lanes), .first = start});
+      range.load(program);
+      for (const ir::Store& store : part.stores) range.store(program, store);
+      range.finish();
+    };
+    if (whole || width == 1) {
+      points(at, width, first);
+      return;
+    }
+    const std::string end = write_index(kernel, at, run.extent);
+    kernel.block(at, fmt::format("if ({} + {} <= {})", first.name, width, end), [&](CodeScope& inside) { points(inside, width, first); });
+    const std::string counter = kernel.fresh(first.name);
+    kernel.block(at, fmt::format("else for ({0} {1} = {2}; {1} < {3}; ++{1})", index_type(first.wide), counter, first.name, end),
+                 [&](CodeScope& inside) { points(inside, 1, {counter, first.wide}); });
+  });
+  return ir::ceil_div(space.points, threads);
+}
+
+}  // namespace
+
+Dim write_map_part(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& part, std::int64_t width, int threads) {
+  const auto transpose = find_transpose(kernel, part, threads);
+  return transpose ? write_transpose(kernel, entry, part, *transpose, threads) : write_vectors(kernel, entry, part, width, threads);
+}
+
+}  // namespace anydim::codegen_cuda
