@@ -68,7 +68,8 @@ class ScanWriter {
         if (fields_.split == 1) continue;
         const std::string earlier = kernel_.fresh("earlier");
         kernel_.block(part, fmt::format("for (long long {0} = 0; {0} < {1}; ++{0})", earlier, part_), [&](CodeScope& one) {
-          one.line(fmt::format("{} = {};", carried[i], add(i, carried[i], total_of(one, i, earlier))));
+          one.line(fmt::format("{} = {};", carried[i],
+                               add(i, carried[i], fmt::format("({}){}", value_type(sums_[i].dtype), total_of(one, i, earlier)))));
         });
       }
       const std::string tile = kernel_.fresh("tile"), turn = kernel_.fresh("turn");

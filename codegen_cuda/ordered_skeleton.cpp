@@ -70,7 +70,10 @@ class OrderedSkeleton : public Skeleton {
         }
       }
       if (kind == OrderedKind::Owned) {
+        // More owners than a few waves of threads only look at all updates again.
+        const std::int64_t most_threads = std::int64_t{4} * inputs.target.threads_per_multiprocessor * inputs.target.multiprocessors;
         for (const std::int64_t owners : {std::int64_t{32}, std::int64_t{1024}}) {
+          if (owners > 32 && rows > most_threads / owners) continue;
           fields.owners = owners;
           add(fields);
         }
