@@ -13,8 +13,6 @@ namespace anydim {
 
 namespace {
 
-constexpr const char* no_cuda = "kernels over packed rows are not generated for CUDA";
-
 std::vector<runtime::RowVector> vectors_of(const passes::PackedModule& packed, std::size_t own_inputs) {
   const passes::PackingPlan& plan = packed.plan;
   const std::vector<ir::ValueId>& parameters = packed.module.functions.at(0).body.parameters;
@@ -48,9 +46,13 @@ ir::SymbolInfo range_of(const ir::Dim& dim, const ir::SymbolTable& symbols) {
 }  // namespace
 
 std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOptions& options) {
+  return compile(make_target(options), std::move(module), options);
+}
+
+std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module module, const CompileOptions& options) {
   std::shared_ptr<Model> model(new Model);
   model->options_ = options;
-  model->target_ = make_target(options);
+  model->target_ = std::move(target);
   narrow_dims(module, options.dims);
   model->options_.dims.clear();
   model->module_ = recognise_composites(std::move(module), options);
@@ -59,7 +61,6 @@ std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOpti
   model->output_names_ = entry.result_names;
   passes::PackingResult result = passes::remove_padding(
       model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed : passes::PackedForm::Exact);
-  if (options.device == DeviceKind::Cuda) result = {.reason = no_cuda};
   if (!result.packed) {
     model->padded_because_ = std::move(result.reason);
     static_cast<void>(model->padded());
@@ -83,7 +84,6 @@ std::shared_ptr<const RaggedProgram> Model::ragged() const {
   const auto refused = [](const std::string& reason) {
     return Error(ErrorKind::Unsupported, fmt::format("the model does not take ragged input: {}", reason));
   };
-  if (options_.device == DeviceKind::Cuda) throw refused(no_cuda);
   passes::PackingResult result = passes::remove_padding(module_, passes::PackedForm::Ragged);
   if (!result.packed) throw refused(result.reason);
   const passes::PackingPlan& plan = result.packed->plan;

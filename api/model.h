@@ -20,6 +20,8 @@ class Model {
  public:
   // Throws what compile() throws.
   static std::shared_ptr<const Model> compile(ir::Module module, const CompileOptions& options = {});
+  // For a code generator and device of the caller's.
+  static std::shared_ptr<const Model> compile(CompileTarget target, ir::Module module, const CompileOptions& options = {});
 
   const std::vector<InputInfo>& inputs() const { return inputs_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
