@@ -117,13 +117,16 @@ class LibraryRuns {
       : context_(std::move(context)), library_(library), product_{shape.m, shape.n, shape.k, shape.dtype, true},
         places_(std::move(places)) {
     bytes_ = static_cast<std::size_t>(shape.m * shape.n) * ir::size_of(shape.dtype);
+    context_->check(context_->driver().memory_allocate(&workspace_, cuda::CublasLt::workspace_bytes), "the library's workspace");
     for (cuda::CublasLt::Operands& operands : places_.operands) {
+      operands.workspace = workspace_;
       context_->check(context_->driver().memory_allocate(&operands.d, std::max<std::size_t>(bytes_, 1)), "the library's results");
     }
   }
   ~LibraryRuns() {
     context_->enter_quietly();
     for (const cuda::CublasLt::Operands& operands : places_.operands) context_->driver().memory_free(operands.d);
+    context_->driver().memory_free(workspace_);
   }
   LibraryRuns(const LibraryRuns&) = delete;
   LibraryRuns& operator=(const LibraryRuns&) = delete;
@@ -171,6 +174,7 @@ class LibraryRuns {
   cuda::LibraryProduct product_;
   ProductPlaces places_;
   std::size_t bytes_ = 0;
+  cuda::Address workspace_ = 0;
 };
 
 void compare(GpuMatmulTimes& times, cuda::GraphTimer& ours, const LibraryRuns& runs, const GpuBenchOptions& bench,

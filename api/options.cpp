@@ -78,6 +78,12 @@ MaskedRows parse_masked_rows(std::string_view text) {
   throw Error(ErrorKind::CommandLine, fmt::format("--masked-rows {} is neither keep nor zero", text));
 }
 
+F32Products parse_f32_products(std::string_view text) {
+  if (text == "exact") return F32Products::Exact;
+  if (text == "tf32") return F32Products::Tf32;
+  throw Error(ErrorKind::CommandLine, fmt::format("--f32-products {} is neither exact nor tf32", text));
+}
+
 int available_threads() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -38,8 +38,15 @@ enum class MaskedRows {
 };
 MaskedRows parse_masked_rows(std::string_view text);  // "keep", "zero"; throws Error{CommandLine}
 
+enum class F32Products {
+  Exact,  // matmuls of f32 numbers on ordinary arithmetic
+  Tf32,   // CUDA: on tensor cores, their operands rounded to 10 bits of fraction, sums in f32
+};
+F32Products parse_f32_products(std::string_view text);  // "exact", "tf32"; throws Error{CommandLine}
+
 struct CompileOptions {
   DeviceKind device = DeviceKind::Cpu;
+  F32Products f32_products = F32Products::Exact;
   std::vector<DimRange> dims{};
   std::vector<std::string> outputs{};                      // names; empty: all that the model has
   std::vector<std::pair<std::string, Policy>> policies{};  // region (empty: all) and policy; later ones win

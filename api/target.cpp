@@ -40,6 +40,7 @@ CompileTarget cuda_target(const CompileOptions& options) {
                                          .blocks_per_multiprocessor = properties.blocks_per_multiprocessor,
                                          .registers_per_multiprocessor = properties.registers_per_multiprocessor,
                                          .memory_bandwidth = properties.memory_bandwidth});
+  cuda.target.tf32 = options.f32_products == F32Products::Tf32;
   cuda.checked = options.checked_kernels;
   return {codegen_cuda::make_cuda_backend(cuda), std::move(device), properties.name,
           runtime::cuda::version_text(properties.driver_version)};

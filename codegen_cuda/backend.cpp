@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "codegen_cuda/compile.h"
+#include "codegen_cuda/library_product.h"
 #include "codegen_cuda/source_hash.h"
 #include "ir/error.h"
 
@@ -47,9 +48,9 @@ class CudaBackend : public ir::Backend {
 
   std::string target() const override {
     const CudaTarget& part = options_.target;
-    return fmt::format("cuda {} {} multiprocessors {} {} bytes shared{}{}", part.architecture, part.multiprocessors, part.shared_per_block,
-                       part.shared_per_multiprocessor, options_.output == CudaOutput::Ptx ? " ptx" : "",
-                       options_.checked ? " checked" : "");
+    return fmt::format("cuda {} {} multiprocessors {} {} bytes shared{}{}{}", part.architecture, part.multiprocessors,
+                       part.shared_per_block, part.shared_per_multiprocessor, options_.output == CudaOutput::Ptx ? " ptx" : "",
+                       options_.checked ? " checked" : "", part.tf32 ? " tf32" : "");
   }
 
   std::string generator() const override {
@@ -107,8 +108,21 @@ class CudaBackend : public ir::Backend {
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
     const auto form = form_of(region);
     const EmittedKernel emitted = emit(skeletons_, {options_.target, region, *form}, bucket, schedule, options_.checked);
+    if (emitted.source.empty()) {
+      ir::CompiledKernel call;
+      call.scratch_bytes = emitted.workspace_bytes;
+      call.launches = emitted.launches;
+      return call;
+    }
     const std::string name = fmt::format("{} `{}` {}", region.name, to_string(schedule), to_string(bucket));
     return compile_emitted(*nvrtc(), options_.target, options_.output, emitted, name);
+  }
+
+  LibraryChoice library_schedule(const ir::Region& region) const override {
+    const auto form = form_of(region);
+    LibraryForm library = library_form({options_.target, region, *form});
+    if (!library.product) return {std::nullopt, std::move(library.reason)};
+    return {ir::Schedule{.name = library_schedule_name, .fields = {}}, {}};
   }
 
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }

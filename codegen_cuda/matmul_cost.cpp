@@ -64,7 +64,8 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
   // Of one block.
   const double flops = 2 * rows * columns * depth;
   const double shared = depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
-  const double traffic = depth * (rows + columns) * work.operand_bytes + rows * columns * work.depth_scale * work.output_bytes;
+  const double traffic =
+      depth * (rows + columns / number(work.shared_columns)) * work.operand_bytes + rows * columns * work.depth_scale * work.output_bytes;
   const double epilogue = rows * columns * work.depth_scale * work.epilogue_cycles / std::min(lanes, number(work.threads));
 
   const double together = std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));

@@ -1,4 +1,4 @@
-// matmul_mma: products of 16-bit floats on mma.sync (sm_80 and newer).
+// matmul_mma and matmul_tf32: products of 16-bit floats, or of f32 numbers rounded to TF32, on mma.sync (sm_80 and newer).
 #pragma once
 
 #include "codegen_cuda/matmul_operands.h"
@@ -6,6 +6,9 @@
 #include "codegen_cuda/skeleton.h"
 
 namespace anydim::codegen_cuda {
+
+// What the schedule multiplies; nullopt where its kind of tensor core does not take the form.
+std::optional<TensorOperands> mma_operands(const PlanInputs& inputs, bool tf32);
 
 // Tiles beside each other; the columns are constant.
 std::int64_t mma_blocks_across(const ir::MatmulForm& form, const MmaSchedule& schedule);

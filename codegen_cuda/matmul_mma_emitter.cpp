@@ -18,11 +18,10 @@ class MmaEmitter {
   MmaEmitter(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule)
       : kernel_(inputs, bucket, fmt::format("// {}: {}\n", inputs.region.name, to_string(schedule))),
         form_(std::get<ir::MatmulForm>(inputs.form.skeleton)), schedule_(MmaSchedule::from(schedule)),
-        operands_(tensor_operands(inputs.region, form_, inputs.form.symbols).value()),
-        shape_{.rows = schedule_.block_rows,
-               .columns = schedule_.block_columns,
-               .group = schedule_.group,
-               .all_columns = schedule_.whole_rows && !form_.rows.empty()} {}
+        operands_(mma_operands(inputs, schedule_.tf32).value()), shape_{.rows = schedule_.block_rows,
+                                                                        .columns = schedule_.block_columns,
+                                                                        .group = schedule_.group,
+                                                                        .all_columns = schedule_.whole_rows && !form_.rows.empty()} {}
 
   EmittedKernel run() {
     kernel_.use("vectors");
@@ -107,7 +106,9 @@ class MmaEmitter {
     return {operands_.right,         form_.n, "right", schedule_.block_columns, place_.first_column.name, names_.columns.name,
             place_.first_column.wide};
   }
-  std::int64_t chunks(const Side& side) const { return (side.operand.major == Major::Depth ? schedule_.block_depth : side.tile_rows) / 8; }
+  std::int64_t chunks(const Side& side) const {
+    return (side.operand.major == Major::Depth ? schedule_.block_depth : side.tile_rows) / operands_.chunk();
+  }
 
   void declare_tile() {
     kernel_.declare(fmt::format(
@@ -115,18 +116,18 @@ class MmaEmitter {
 struct Tile {{
   static constexpr int rows = {}, columns = {}, depth = {}, stages = {};
   static constexpr int warps_across = {}, warp_rows = {}, warp_columns = {}, threads = {};
-  static constexpr bool brain = {};  // bf16, else f16
+  static constexpr bool tf32 = {}, brain = {};  // f32 rounded to TF32; bf16, else f16
   static constexpr bool left_by_rows = {}, right_by_rows = {};
   static constexpr int left_chunks = {}, right_chunks = {};
-  static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
+  static constexpr unsigned left_bytes = rows * depth * {}, stage_bytes = left_bytes + columns * depth * {};
   static constexpr int piece_columns = {};
 }};
 
 )",
         schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages, schedule_.warps_across,
-        schedule_.warp_rows(), schedule_.warp_columns(), schedule_.threads(), operands_.dtype == ir::DType::BF16,
+        schedule_.warp_rows(), schedule_.warp_columns(), schedule_.threads(), schedule_.tf32, operands_.dtype == ir::DType::BF16,
         operands_.left.major == Major::Rows, operands_.right.major == Major::Rows, chunks(left()), chunks(right()),
-        schedule_.piece_columns()));
+        schedule_.element_bytes(), schedule_.element_bytes(), schedule_.piece_columns()));
   }
 
   // Sums of one tile, then its epilogue.
@@ -199,32 +200,32 @@ struct Tile {{
     const std::string& stride = strides_.at(side.name);
     if (side.operand.major == Major::Depth) {
       body.line(fmt::format("copy_tile<{}, Tile::{}_chunks, Tile::threads, {}>({}, {}_source + first_depth, {}, {}, {});", tile_rows,
-                            side.name, whole(form_.k.extent, 8), to, side.name, stride, rows_left, depth_left));
+                            side.name, whole(form_.k.extent, operands_.chunk()), to, side.name, stride, rows_left, depth_left));
     } else {
       body.line(fmt::format(
           "copy_tile<Tile::depth, Tile::{0}_chunks, Tile::threads, {1}>({2}, {0}_source + (long long)first_depth * {3}, {3}, {4}, {5});",
-          side.name, whole(side.row.extent, 8), to, stride, depth_left, rows_left));
+          side.name, whole(side.row.extent, operands_.chunk()), to, stride, depth_left, rows_left));
     }
   }
 
   // Chunks of a tile that a thread computes, rounded up.
   std::int64_t pieces(const Side& side) const {
-    return (side.tile_rows * schedule_.block_depth / 8 + schedule_.threads() - 1) / schedule_.threads();
+    return (side.tile_rows * schedule_.block_depth / operands_.chunk() + schedule_.threads() - 1) / schedule_.threads();
   }
-  bool even(const Side& side) const { return side.tile_rows * schedule_.block_depth / 8 % schedule_.threads() == 0; }
+  bool even(const Side& side) const { return side.tile_rows * schedule_.block_depth / operands_.chunk() % schedule_.threads() == 0; }
 
   void write_chunk_place(CodeScope& body, const Side& side) {
     body.line(fmt::format(
         "const int place = (int)threadIdx.x + i * Tile::threads, row = place / Tile::{0}_chunks, chunk = place % Tile::{0}_chunks;",
         side.name));
-    if (!even(side)) body.line(fmt::format("if (place >= {}) break;", side.tile_rows * schedule_.block_depth / 8));
+    if (!even(side)) body.line(fmt::format("if (place >= {}) break;", side.tile_rows * schedule_.block_depth / operands_.chunk()));
   }
 
-  // Elements that a program computes: eight at a time, in registers until the tile that they go to is free.
+  // Elements that a program computes: 16 bytes at a time, in registers until the tile that they go to is free.
   void write_computation(CodeScope& body, const Side& side, bool wide_depth) {
     write_unrolled(body, pieces(side), [&](CodeScope& loop) {
       write_chunk_place(loop, side);
-      loop.line("float values[8] = {};");
+      loop.line(fmt::format("float values[{}] = {{}};", operands_.chunk()));
       write_operand_chunk(kernel_, loop, form_, names_,
                           {.program = side.operand.program,
                            .row = side.row,
@@ -233,15 +234,14 @@ struct Tile {{
                            .wide_row = side.wide,
                            .wide_depth = wide_depth,
                            .along_rows = side.operand.major == Major::Rows,
-                           .width = 8,
+                           .width = static_cast<int>(operands_.chunk()),
                            .line = "row"},
                           [&](ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last) {
                             point.line(fmt::format("values[{}] = {};", lane, writer.value(point, last)));
                           });
       loop.line("#pragma unroll");
-      loop.line(
-          fmt::format("for (int word = 0; word < 4; ++word) {}_words[i][word] = pack<Tile::brain>(values[2 * word], values[2 * word + 1]);",
-                      side.name));
+      const char* word = schedule_.tf32 ? "__float_as_uint(values[word])" : "pack<Tile::brain>(values[2 * word], values[2 * word + 1])";
+      loop.line(fmt::format("for (int word = 0; word < 4; ++word) {}_words[i][word] = {};", side.name, word));
     });
   }
 

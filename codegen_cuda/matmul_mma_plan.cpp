@@ -15,7 +15,10 @@ namespace {
 const ir::MatmulForm& form_of(const PlanInputs& inputs) { return std::get<ir::MatmulForm>(inputs.form.skeleton); }
 
 // Chunks of a row of a tile can only trade places (device/matmul_mma.cuh, swizzled) within 2, 4 or groups of 8.
-bool swizzles(std::int64_t elements) { return elements == 16 || elements == 32 || elements % 64 == 0; }
+bool swizzles(std::int64_t elements, const TensorOperands& operands) {
+  const std::int64_t chunks = elements / operands.chunk();
+  return elements % operands.chunk() == 0 && (chunks == 2 || chunks == 4 || (chunks > 0 && chunks % 8 == 0));
+}
 
 struct Shape {
   std::int64_t rows, columns, down, across;
@@ -28,26 +31,28 @@ constexpr Shape shapes[] = {{16, 32, 1, 2},   {16, 64, 1, 4},   {16, 128, 1, 4},
 
 class MmaSkeleton final : public Skeleton {
  public:
-  std::string_view name() const override { return "matmul_mma"; }
+  explicit MmaSkeleton(bool tf32) : tf32_(tf32) {}
+  std::string_view name() const override { return tf32_ ? "matmul_tf32" : "matmul_mma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
     return std::holds_alternative<ir::MatmulForm>(inputs.form.skeleton) && inputs.target.capability() >= 80 &&
-           tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols).has_value();
+           (inputs.target.tf32 || !tf32_) && mma_operands(inputs, tf32_).has_value();
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
     const ir::MatmulForm& form = form_of(inputs);
-    const TensorOperands operands = tensor_operands(inputs.region, form, inputs.form.symbols).value();
+    const TensorOperands operands = mma_operands(inputs, tf32_).value();
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
     std::vector<MmaSchedule> found;
     for (const Shape& shape : shapes) {
       if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
-      for (const std::int64_t depth : {32, 64}) {
+      for (const std::int64_t depth : {4 * operands.chunk(), 8 * operands.chunk()}) {
         for (const std::int64_t stages : {3, 4, 5}) {
           for (const int whole : {0, 1, 2}) {
             if (whole != 0 && form.rows.empty()) continue;
-            const MmaSchedule schedule{.block_rows = shape.rows,
+            const MmaSchedule schedule{.tf32 = tf32_,
+                                       .block_rows = shape.rows,
                                        .block_columns = shape.columns,
                                        .block_depth = depth,
                                        .stages = stages,
@@ -72,14 +77,14 @@ class MmaSkeleton final : public Skeleton {
   }
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
-    const TensorOperands operands = tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols).value();
+    const TensorOperands operands = mma_operands(inputs, tf32_).value();
     return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
 
   std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
-    const TensorOperands operands = tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols).value();
+    const TensorOperands operands = mma_operands(inputs, tf32_).value();
     return reason_against(inputs, operands, MmaSchedule::from(schedule));
   }
 
@@ -93,12 +98,13 @@ class MmaSkeleton final : public Skeleton {
     if (schedule.warps_down < 1 || schedule.warps_across < 1 || schedule.threads() > 1024) return "a block has 1 to 32 warps";
     if (schedule.block_rows % (16 * schedule.warps_down) != 0 || schedule.block_columns % (16 * schedule.warps_across) != 0)
       return "every warp computes whole fragments of 16 x 16";
-    if (schedule.block_depth != 16 && schedule.block_depth != 32 && schedule.block_depth % 64 != 0)
-      return "bk is 16, 32 or a multiple of 64";
+    if (!swizzles(schedule.block_depth, operands))
+      return operands.dtype == ir::DType::F32 ? "bk is 8, 16 or a multiple of 32" : "bk is 16, 32 or a multiple of 64";
     if (schedule.stages < 2 || schedule.group < 1) return "stages is at least 2 and group at least 1";
-    if (operands.left.major == Major::Rows && !swizzles(schedule.block_rows)) return "rows of the left tile are 16, 32 or a multiple of 64";
-    if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns))
-      return "rows of the right tile are 16, 32 or a multiple of 64";
+    if (operands.left.major == Major::Rows && !swizzles(schedule.block_rows, operands))
+      return "rows of the left tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
+    if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns, operands))
+      return "rows of the right tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
     if ((schedule.whole_rows || schedule.cluster_rows) && !form.rows.empty() && !form.n.extent.is_constant())
       return "whole rows need a constant number of columns";
     if (schedule.cluster_rows && !form.rows.empty()) {
@@ -121,8 +127,9 @@ class MmaSkeleton final : public Skeleton {
 
   static double seconds(const PlanInputs& inputs, const TensorOperands& operands, const MmaSchedule& schedule,
                         const MatmulExtents& extents) {
-    // mma.sync reaches about five eighths of what wgmma does on sm_90.
-    const double rate = inputs.target.has_wgmma() ? inputs.target.tensor_flops * 0.62 : inputs.target.tensor_flops;
+    // mma.sync reaches about five eighths of what wgmma does on sm_90; products of TF32 numbers run at half the rate.
+    const double narrow_rate = inputs.target.has_wgmma() ? inputs.target.tensor_flops * 0.62 : inputs.target.tensor_flops;
+    const double rate = schedule.tf32 ? narrow_rate / 2 : narrow_rate;
     const std::int64_t warps = schedule.threads() / 32;
     const double warp_flops = 2.0 * static_cast<double>(schedule.warp_rows() * schedule.warp_columns() * schedule.block_depth);
     MatmulWork work = common_work(inputs, schedule.whole_rows, schedule.block_columns, extents);
@@ -134,28 +141,40 @@ class MmaSkeleton final : public Skeleton {
     work.stages = schedule.stages;
     work.split = schedule.split;
     work.blocks_per_multiprocessor = mma_resident_blocks(inputs, schedule, operands);
+    work.operand_bytes = static_cast<double>(schedule.element_bytes());
     work.flops_per_clock = rate * 0.9;
     // Every warp reads its rows and its columns; copies write both once.
     work.shared_bytes_per_tile =
         static_cast<double>((warps * (schedule.warp_rows() + schedule.warp_columns()) + schedule.block_rows + schedule.block_columns) *
-                            schedule.block_depth * 2);
+                            schedule.block_depth * schedule.element_bytes());
     constexpr double barrier = 60, fragment_load = 35;
     const double copies = 800.0 / static_cast<double>(schedule.stages - 1);  // a copy's latency, shared by the tiles under way
-    work.tile_latency = std::max(barrier + fragment_load * static_cast<double>(schedule.block_depth) / 16 +
+    work.tile_latency = std::max(barrier + fragment_load * static_cast<double>(schedule.block_depth * schedule.element_bytes()) / 32 +
                                      warp_flops / (rate / 4) * std::max(1.0, static_cast<double>(warps) / 4),
                                  copies);
     if (!operands.left.direct || !operands.right.direct) work.tile_latency += 400;
     return matmul_seconds(inputs.target, work, extents);
   }
+
+  bool tf32_;
 };
 
 }  // namespace
 
+std::optional<TensorOperands> mma_operands(const PlanInputs& inputs, bool tf32) {
+  return tf32 ? tf32_operands(inputs.region, form_of(inputs), inputs.form.symbols)
+              : tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols);
+}
+
 std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& operands) {
-  const std::int64_t rest = schedule.block_depth > 32 ? 76 : 52;  // addresses, fragments fetched ahead, loop variables
+  const std::int64_t rest = schedule.block_depth > 4 * operands.chunk() ? 76 : 52;  // addresses, fragments fetched ahead, loop variables
   std::int64_t registers = schedule.warp_rows() * schedule.warp_columns() / 32 + schedule.warp_rows() / 16 * 4 + rest;
+  // Numbers read one by one from tiles by rows: their addresses are found before the loop.
+  constexpr std::int64_t addresses = 40;
+  if (schedule.tf32 && (operands.left.major == Major::Rows || operands.right.major == Major::Rows)) registers += addresses;
   const auto computed = [&](const TensorOperand& operand, std::int64_t rows) {
-    if (!operand.direct) registers += (rows * schedule.block_depth / 8 + schedule.threads() - 1) / schedule.threads() * 4 + 16;
+    if (!operand.direct)
+      registers += (rows * schedule.block_depth / operands.chunk() + schedule.threads() - 1) / schedule.threads() * 4 + 16;
   };
   computed(operands.left, schedule.block_rows);
   computed(operands.right, schedule.block_columns);
@@ -166,6 +185,7 @@ std::int64_t mma_resident_blocks(const PlanInputs& inputs, const MmaSchedule& sc
   return resident_blocks(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule), mma_registers(schedule, operands));
 }
 
-std::unique_ptr<Skeleton> make_matmul_mma_skeleton() { return std::make_unique<MmaSkeleton>(); }
+std::unique_ptr<Skeleton> make_matmul_mma_skeleton() { return std::make_unique<MmaSkeleton>(false); }
+std::unique_ptr<Skeleton> make_matmul_tf32_skeleton() { return std::make_unique<MmaSkeleton>(true); }
 
 }  // namespace anydim::codegen_cuda

@@ -1,6 +1,7 @@
 #include "codegen_cuda/matmul_operands.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/affine.h"
 
@@ -12,6 +13,7 @@ using ir::Dim;
 using ir::DType;
 using ir::ScalarStep;
 
+constexpr std::int64_t piece_bytes = 16;
 constexpr std::int64_t piece = 8;  // 16-bit elements in 16 bytes
 
 bool is_narrow_float(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
@@ -20,19 +22,20 @@ std::optional<DirectOperand> direct_operand(const ir::Region& region, const ir::
                                             const ir::Iteration& row, const ir::Iteration& depth, const ir::SymbolTable& symbols) {
   const ScalarStep& load = program.steps.back();
   if (load.kind != ScalarStep::Kind::Load) return std::nullopt;
+  const std::int64_t elements = piece_bytes / static_cast<std::int64_t>(ir::size_of(load.dtype));
   const ir::Iteration& contiguous = major == Major::Depth ? depth : row;
   const ir::Iteration& other = major == Major::Depth ? row : depth;
   const auto along = ir::affine_in(load_offset(region, load, symbols), contiguous.symbol);
   if (!along || !along->stride.is_constant(1)) return std::nullopt;
   const auto between = ir::affine_in(along->base, other.symbol);
   if (!between || depends_on_values(between->base) || depends_on_values(between->stride)) return std::nullopt;
-  if (ir::divisor(between->base, symbols) % piece != 0 || ir::divisor(between->stride, symbols) % piece != 0) return std::nullopt;
+  if (ir::divisor(between->base, symbols) % elements != 0 || ir::divisor(between->stride, symbols) % elements != 0) return std::nullopt;
   return DirectOperand{.buffer = load.buffer, .offset = between->base, .stride = between->stride};
 }
 
-TensorOperand tensor_operand(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row,
-                             const ir::Iteration& depth, const ir::SymbolTable& symbols) {
-  TensorOperand operand{.program = without_widening(program), .major = Major::Depth, .direct = {}};
+TensorOperand tensor_operand(const ir::Region& region, ir::ScalarProgram program, const ir::Iteration& row, const ir::Iteration& depth,
+                             const ir::SymbolTable& symbols) {
+  TensorOperand operand{.program = std::move(program), .major = Major::Depth, .direct = {}};
   operand.major = operand_major(region, operand.program, row, depth, symbols);
   operand.direct = direct_operand(region, operand.program, operand.major, row, depth, symbols);
   return operand;
@@ -102,11 +105,21 @@ ir::ScalarProgram without_widening(const ir::ScalarProgram& program) {
   return result;
 }
 
+std::optional<TensorOperands> tf32_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  if (form.accumulate != DType::F32) return std::nullopt;
+  for (const ir::ScalarProgram* program : {&form.left, &form.right})
+    if (program->steps.back().dtype != DType::F32) return std::nullopt;
+  if (tensor_operands(region, form, symbols)) return std::nullopt;  // nothing would be lost, and twice the rate
+  return TensorOperands{.dtype = DType::F32,
+                        .left = tensor_operand(region, form.left, form.m, form.k, symbols),
+                        .right = tensor_operand(region, form.right, form.n, form.k, symbols)};
+}
+
 std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
   if (form.accumulate != DType::F32 && !is_narrow_float(form.accumulate)) return std::nullopt;
   TensorOperands operands{.dtype = {},
-                          .left = tensor_operand(region, form.left, form.m, form.k, symbols),
-                          .right = tensor_operand(region, form.right, form.n, form.k, symbols)};
+                          .left = tensor_operand(region, without_widening(form.left), form.m, form.k, symbols),
+                          .right = tensor_operand(region, without_widening(form.right), form.n, form.k, symbols)};
   operands.dtype = operands.left.program.steps.back().dtype;
   if (!is_narrow_float(operands.dtype) || operands.right.program.steps.back().dtype != operands.dtype) return std::nullopt;
   return operands;

@@ -27,13 +27,18 @@ struct TensorOperand {
   std::optional<DirectOperand> direct;  // in pieces of 16 bytes; else the program computes every element
 };
 
-// Both operands as 16-bit floats of one dtype whose products are summed in f32.
+// Both operands as floats of one dtype whose products are summed in f32.
 struct TensorOperands {
-  ir::DType dtype = ir::DType::BF16;  // or F16
+  ir::DType dtype = ir::DType::BF16;  // or F16; F32 for TF32 tensor cores
   TensorOperand left, right;
+  std::int64_t element_bytes() const { return dtype == ir::DType::F32 ? 4 : 2; }
+  std::int64_t chunk() const { return 16 / element_bytes(); }  // elements in 16 bytes
 };
 
-// nullopt where the products are of another dtype. A conversion of 16-bit elements to f32 is left out: their products in f32 are the same.
+// Operands that are f32 numbers, at least one of them of its own accord: what TF32 tensor cores round and multiply. nullopt elsewhere.
+std::optional<TensorOperands> tf32_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
+
+// Both as 16-bit floats; nullopt where the products are of another dtype. A conversion of 16-bit elements to f32 is left out: their products in f32 are the same.
 std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
 
 // A direct operand as tensor memory access sees it: boxes of 64 elements of depth by some rows, or of 64 rows by 64 of depth (Major::Rows). Where

@@ -12,7 +12,8 @@ std::int64_t piece_of(std::int64_t columns) {
 }
 
 MmaSchedule MmaSchedule::from(const ir::Schedule& schedule) {
-  return {.block_rows = schedule.field("bm"),
+  return {.tf32 = schedule.name == "matmul_tf32",
+          .block_rows = schedule.field("bm"),
           .block_columns = schedule.field("bn"),
           .block_depth = schedule.field("bk"),
           .stages = schedule.field("stages"),
@@ -25,7 +26,7 @@ MmaSchedule MmaSchedule::from(const ir::Schedule& schedule) {
 }
 
 ir::Schedule MmaSchedule::schedule() const {
-  return {.name = "matmul_mma",
+  return {.name = tf32 ? "matmul_tf32" : "matmul_mma",
           .fields = {{"bm", block_rows},
                      {"bn", block_columns},
                      {"bk", block_depth},
@@ -75,19 +76,22 @@ WgmmaSchedule WgmmaSchedule::from(const ir::Schedule& schedule) {
           .group = schedule.field("group"),
           .swapped = schedule.field("swap") != 0,
           .persistent = schedule.field("persistent") != 0,
-          .split = schedule.field("split")};
+          .split = schedule.field("split"),
+          .multicast = schedule.find("multicast").value_or(1)};
 }
 
 ir::Schedule WgmmaSchedule::schedule() const {
-  return {.name = "matmul_wgmma",
-          .fields = {{"bm", block_rows},
-                     {"bn", block_columns},
-                     {"stages", stages},
-                     {"blocks", blocks},
-                     {"group", group},
-                     {"swap", swapped ? 1 : 0},
-                     {"persistent", persistent ? 1 : 0},
-                     {"split", split}}};
+  ir::Schedule written{.name = "matmul_wgmma",
+                       .fields = {{"bm", block_rows},
+                                  {"bn", block_columns},
+                                  {"stages", stages},
+                                  {"blocks", blocks},
+                                  {"group", group},
+                                  {"swap", swapped ? 1 : 0},
+                                  {"persistent", persistent ? 1 : 0},
+                                  {"split", split}}};
+  if (multicast > 1) written.fields.emplace_back("multicast", multicast);
+  return written;
 }
 
 std::int64_t WgmmaSchedule::piece_columns() const { return piece_of(block_columns); }

@@ -7,8 +7,10 @@
 
 namespace anydim::codegen_cuda {
 
-// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0 split=1`: mma.sync on 16-bit operands with sums in f32.
+// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0 split=1`: mma.sync on 16-bit operands with sums in f32. `matmul_tf32 ...`: the
+// same on f32 operands that are rounded to TF32.
 struct MmaSchedule {
+  bool tf32 = false;
   std::int64_t block_rows = 64, block_columns = 64, block_depth = 32;  // of a block's tile
   std::int64_t stages = 3;                                             // tiles of operands in shared memory
   std::int64_t warps_down = 2, warps_across = 2;                       // the block's warps, each with an equal part of the tile
@@ -24,7 +26,8 @@ struct MmaSchedule {
   std::int64_t threads() const { return 32 * warps_down * warps_across; }
   std::int64_t warp_rows() const { return block_rows / warps_down; }
   std::int64_t warp_columns() const { return block_columns / warps_across; }
-  std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
+  std::int64_t element_bytes() const { return tf32 ? 4 : 2; }
+  std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * element_bytes(); }
   // Columns that a warp brings from fragments to rows at a time, and the shared memory of all warps for it, which stages' memory serves for.
   std::int64_t piece_columns() const;
   std::int64_t piece_bytes() const;
@@ -54,6 +57,8 @@ struct WgmmaSchedule {
   bool swapped = false;     // the tile's rows are the product's columns and the other way round, for products of few rows
   bool persistent = false;  // as many blocks as run at once take one tile after the other
   std::int64_t split = 1;   // as of MmaSchedule; not where persistent
+  // Blocks of a cluster whose tiles lie below each other: each brings an equal part of the columns' operand to all of them. The field is left out where it is 1.
+  std::int64_t multicast = 1;
 
   static constexpr std::int64_t block_depth = 64;
   static WgmmaSchedule from(const ir::Schedule& schedule);

@@ -13,6 +13,7 @@ namespace anydim::codegen_cuda {
 
 std::unique_ptr<Skeleton> make_matmul_wgmma_skeleton();
 std::unique_ptr<Skeleton> make_matmul_mma_skeleton();
+std::unique_ptr<Skeleton> make_matmul_tf32_skeleton();
 std::unique_ptr<Skeleton> make_matmul_simt_skeleton();
 
 // Steps of tiles: below each other's number of rows another tile may be best.

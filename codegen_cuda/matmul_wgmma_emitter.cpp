@@ -20,7 +20,7 @@ class WgmmaEmitter {
         form_(std::get<ir::MatmulForm>(inputs.form.skeleton)), schedule_(WgmmaSchedule::from(schedule)),
         operands_(boxed_operands(inputs).value()), checked_(checked),
         registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
-        shape_{.rows = schedule_.swapped ? schedule_.block_columns : schedule_.block_rows,
+        shape_{.rows = schedule_.swapped ? schedule_.block_columns : schedule_.block_rows * schedule_.multicast,
                .columns = schedule_.swapped ? schedule_.block_rows : schedule_.block_columns,
                .group = schedule_.group,
                .all_columns = false} {}
@@ -37,7 +37,9 @@ class WgmmaEmitter {
                                             .dependent = true});
     names_ = write_extents(kernel_, entry, form_, false);
     tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
-    first_tile_number_ = schedule_.split == 1 ? "(int)blockIdx.x" : fmt::format("(int)blockIdx.x / {}", schedule_.split);
+    // A cluster whose blocks bring tiles to each other has one tile as high as all of theirs.
+    const std::int64_t together = schedule_.split * schedule_.multicast;
+    first_tile_number_ = together == 1 ? "(int)blockIdx.x" : fmt::format("(int)blockIdx.x / {}", together);
     entry.line(fmt::format("if ({} >= {}) return;", first_tile_number_, tiles_.count));
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const Ring<Tile> ring{(unsigned)__cvta_generic_to_shared(shared)};");
@@ -46,7 +48,13 @@ class WgmmaEmitter {
       first.line("prefetch_map(tensor_map1);");
       first.line("ring.initialise();");
     });
-    entry.line("__syncthreads();");
+    if (schedule_.multicast > 1) {
+      kernel_.use("cluster");
+      entry.line(fmt::format("const int rank = (int)blockIdx.x % {};", schedule_.multicast));
+      entry.line("synchronise_cluster();  // no block copies into another before that one's barriers are there");
+    } else {
+      entry.line("__syncthreads();");
+    }
     entry.line(
         fmt::format("constexpr int depth_tiles = {};", (*form_.k.extent.constant() + schedule_.block_depth - 1) / schedule_.block_depth));
     write_depth_share(kernel_, entry, schedule_.split);
@@ -56,19 +64,24 @@ class WgmmaEmitter {
     MatmulRows rows(kernel_, form_, shape_.rows, schedule_.threads());
     kernel_.block(entry, "if (warpgroup == 0)", [&](CodeScope& scope) { write_copies(scope); });
     kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, rows); });
+    if (schedule_.multicast > 1) entry.line("synchronise_cluster();  // others may still copy here, or say that they have read");
     kernel_.end_entry();
 
     EmittedKernel result;
     ir::Dim blocks = tile_count(form_, shape_);
-    blocks = blocks * schedule_.split;
-    if (schedule_.persistent) blocks = ir::min(blocks, kernel_.target().multiprocessors * schedule_.blocks);
+    if (schedule_.persistent) {
+      const std::int64_t at_once = kernel_.target().multiprocessors * schedule_.blocks / together;
+      blocks = ir::min(blocks, std::max<std::int64_t>(at_once, 1));
+    }
+    blocks = blocks * together;
     ir::DeviceLaunch launch{.entry = "matmul",
                             .grid = {blocks, 1, 1},
                             .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
-                            .cluster = {static_cast<std::int32_t>(schedule_.split), 1, 1},
+                            .cluster = {static_cast<std::int32_t>(together), 1, 1},
                             .shared_bytes = schedule_.shared_bytes(),
                             .dependent = true};
-    launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows), map_of(second_operand(), schedule_.block_columns)};
+    launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows),
+                          map_of(second_operand(), schedule_.block_columns / schedule_.multicast)};
     result.launches.push_back(std::move(launch));
     if (!form_.rows.empty()) {
       result.launches.push_back(rows.write_launch());
@@ -108,7 +121,7 @@ class WgmmaEmitter {
     kernel_.declare(fmt::format(R"(// The tile of a block: operands lie in shared memory as rows of 64 elements of depth.
 struct Tile {{
   static constexpr int rows = {0}, columns = {1}, depth = {2}, stages = {3};
-  static constexpr int multiplying_warps = {4};
+  static constexpr int multiplying_warps = {4}, multicast = {18};
   static constexpr bool checked = {5};
   static constexpr bool left_by_rows = {14}, right_by_rows = {15};
   static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
@@ -134,7 +147,7 @@ struct Tile {{
                                 4 * schedule_.multiplying_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums, sums + 1,
                                 sums + 2, type, places, operands, first_operand().major == Major::Rows,
                                 second_operand().major == Major::Rows, first_operand().major == Major::Rows ? 1 : 0,
-                                second_operand().major == Major::Rows ? 1 : 0));
+                                second_operand().major == Major::Rows ? 1 : 0, schedule_.multicast));
   }
 
   // Coordinates of an operand's batch point.
@@ -146,10 +159,19 @@ struct Tile {{
 
   void write_tiles(CodeScope& scope, const std::function<void(CodeScope&, const TilePlace&)>& body) {
     scope.line("int step = 0;");
-    const std::string advance = schedule_.split == 1 ? "(int)gridDim.x" : tiles_.count;  // a cluster has one tile
+    const std::string advance = schedule_.split > 1       ? tiles_.count  // a cluster has one tile
+                                : schedule_.multicast > 1 ? fmt::format("(int)gridDim.x / {}", schedule_.multicast)
+                                                          : "(int)gridDim.x";
     kernel_.block(scope,
                   fmt::format("for (int tile = {}; tile < {}; tile += {}, step += tiles)", first_tile_number_, tiles_.count, advance),
-                  [&](CodeScope& loop) { body(loop, write_tile_place(kernel_, loop, form_, tiles_, shape_, "tile")); });
+                  [&](CodeScope& loop) {
+                    TilePlace place = write_tile_place(kernel_, loop, form_, tiles_, shape_, "tile");
+                    if (schedule_.multicast > 1) {
+                      place.first_row = write_variable(loop, kernel_, "first_row_of_block", place.first_row.wide,
+                                                       fmt::format("{} + rank * Tile::rows", place.first_row.name));
+                    }
+                    body(loop, place);
+                  });
   }
 
   // Starts the copies of one tile of an operand; `first`: its first row.
@@ -166,6 +188,23 @@ struct Tile {{
     }
   }
 
+  // Starts the copies of this block's part of the columns, to all blocks of the cluster.
+  void write_shared_boxes(CodeScope& scope, const std::string& first) {
+    const BoxedOperand& operand = second_operand();
+    const std::int64_t columns = schedule_.block_columns / schedule_.multicast;
+    const std::string depth = "(first_tile + i) * Tile::depth", blocks = std::to_string((1 << schedule_.multicast) - 1);
+    scope.line(fmt::format("const unsigned part = to + Tile::left_bytes + (unsigned)rank * {};", columns * schedule_.block_depth * 2));
+    const std::string start = fmt::format("{} + rank * {}", first, columns);
+    if (operand.major == Major::Depth) {
+      scope.line(fmt::format("load_box_for(part, tensor_map1, full, {}, {}, {});", depth, start, blocks));
+      return;
+    }
+    for (std::int64_t chunk = 0; chunk < columns / rows_side_by_side; ++chunk) {
+      scope.line(fmt::format("load_box_for(part + {}, tensor_map1, full, {} + {}, {}, {});",
+                             chunk * rows_side_by_side * schedule_.block_depth * 2, start, chunk * rows_side_by_side, depth, blocks));
+    }
+  }
+
   void write_copies(CodeScope& scope) {
     if (registers_.starting != 0) scope.line(fmt::format("give_registers<{}>();", registers_.starting));
     kernel_.block(scope, "if (threadIdx.x == 0)", [&](CodeScope& one) {
@@ -175,10 +214,12 @@ struct Tile {{
           inner.line("const unsigned to = ring.stage(step + i), full = ring.full(step + i);");
           inner.line("ring.begin_stage(step + i, error);");
           write_boxes(inner, first_operand(), 0, schedule_.block_rows, "to", schedule_.swapped ? column : row);
-          write_boxes(inner, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes", schedule_.swapped ? row : column);
+          if (schedule_.multicast > 1) write_shared_boxes(inner, column);
+          else write_boxes(inner, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes", schedule_.swapped ? row : column);
         });
       });
     });
+    if (schedule_.multicast > 1) scope.line("__syncwarp();");
     if (schedule_.split > 1) {
       scope.line("__syncwarp();");
       scope.line(

@@ -50,6 +50,17 @@ class WgmmaSkeleton final : public Skeleton {
                    .swapped = false,
                    .persistent = persistent,
                    .split = 1});
+            // Worth a cluster's meetings only where tiles are large and several stand below each other.
+            if (rows == 128 && columns >= 128 && columns % 64 == 0 && typical.rows >= 4 * rows)
+              add({.block_rows = rows,
+                   .block_columns = columns,
+                   .stages = 0,
+                   .blocks = blocks,
+                   .group = 8,
+                   .swapped = false,
+                   .persistent = persistent,
+                   .split = 1,
+                   .multicast = 2});
             if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16)
               add({.block_rows = rows,
                    .block_columns = columns,
@@ -64,7 +75,8 @@ class WgmmaSkeleton final : public Skeleton {
       }
     }
     const auto same_tile = [](const WgmmaSchedule& a, const WgmmaSchedule& b) {
-      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped && a.split == b.split;
+      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped && a.split == b.split &&
+             a.multicast == b.multicast;
     };
     return best_of(found, [&](const WgmmaSchedule& schedule) { return seconds(inputs, schedule, typical); }, same_tile);
   }
@@ -96,6 +108,13 @@ class WgmmaSkeleton final : public Skeleton {
     if (schedule.split < 1 || schedule.split > 8 || (schedule.split > 1 && (schedule.persistent || (schedule.split - 1) * share >= tiles)))
       return "split is 1 to 8, every block of a cluster has a tile of depth, and none is persistent";
     const CudaTarget& target = inputs.target;
+    if (schedule.multicast < 1 || schedule.multicast > 4 || (schedule.multicast & (schedule.multicast - 1)) != 0 ||
+        (schedule.multicast > 1 && (schedule.swapped || schedule.split > 1 || !operands.right.batch.empty())))
+      return "multicast is 1, 2 or 4 blocks that share a weight, neither swapped nor split";
+    const std::int64_t part = schedule.block_columns / schedule.multicast;
+    if (schedule.multicast > 1 &&
+        (schedule.block_columns % (8 * schedule.multicast) != 0 || (operands.right.major == Major::Rows && part % 64 != 0)))
+      return "every block brings whole groups of 8 columns, 64 where the operand's rows lie contiguous";
     constexpr std::int64_t reserved = 1024;
     const std::int64_t shared = schedule.shared_bytes();
     if (shared > target.shared_per_block || (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
@@ -121,6 +140,7 @@ class WgmmaSkeleton final : public Skeleton {
     work.threads = 128 * schedule.multiplying_warpgroups();
     work.stages = schedule.stages;
     work.split = schedule.split;
+    work.shared_columns = schedule.multicast;
     work.blocks_per_multiprocessor = schedule.blocks;
     work.flops_per_clock = target.tensor_flops * 0.95;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.

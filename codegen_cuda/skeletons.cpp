@@ -1,4 +1,5 @@
 #include "codegen_cuda/attention_skeletons.h"
+#include "codegen_cuda/library_product.h"
 #include "codegen_cuda/matmul_skeletons.h"
 #include "codegen_cuda/skeleton.h"
 
@@ -11,7 +12,9 @@ std::vector<std::unique_ptr<Skeleton>> all_skeletons() {
   skeletons.push_back(make_ordered_skeleton());
   skeletons.push_back(make_matmul_mma_skeleton());
   skeletons.push_back(make_matmul_wgmma_skeleton());
+  skeletons.push_back(make_matmul_tf32_skeleton());
   skeletons.push_back(make_matmul_simt_skeleton());
+  skeletons.push_back(make_library_skeleton());
   skeletons.push_back(make_attention_wgmma_skeleton());
   skeletons.push_back(make_attention_mma_skeleton());
   skeletons.push_back(make_attention_simt_skeleton());

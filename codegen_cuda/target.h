@@ -23,6 +23,9 @@ struct CudaTarget {
   double clock = 0;             // Hz, sustained
   double tensor_flops = 0;      // 16-bit multiplications and additions with f32 sums, per clock and multiprocessor
 
+  // Not of the part: products of f32 numbers may be computed on TF32 tensor cores, whose operands keep 10 bits of the fraction.
+  bool tf32 = false;
+
   int capability() const;                                      // 80, 90, 100: the digits of `architecture`
   bool has_wgmma() const { return architecture == "sm_90a"; }  // warpgroup matrix products, register reallocation
   bool has_tensor_memory_access() const { return capability() >= 90; }

@@ -64,6 +64,20 @@ struct TensorMap {
   bool operator==(const TensorMap&) const = default;
 };
 
+// A product that runtime has cuBLASLt carry out: d[row, j] = activation(sum over i of x[row, i] * w[i, j] + bias[j]), row-major, all of one dtype
+// (f32, f16, bf16), sums in f32. Rows are independent, so a captured graph may compute more of them than a call has.
+struct LibraryProduct {
+  enum class Activation : std::uint8_t { None, Relu, GeluTanh };
+  std::int32_t x = 0, w = 0, bias = -1, d = 0;  // positions among the region's buffers; bias -1: none
+  DType dtype = DType::BF16;
+  std::int64_t n = 0, k = 0;  // at least 1
+  bool w_by_columns = false;  // w is stored as [n, k]
+  Activation activation = Activation::None;
+  bool tf32 = false;  // f32 operands may be rounded to TF32
+  static constexpr std::int64_t workspace_bytes = std::int64_t{32} << 20;
+  bool operator==(const LibraryProduct&) const = default;
+};
+
 struct DeviceLaunch {
   std::string entry;                                // extern "C" name in the module
   std::array<Dim, 3> grid{Dim(1), Dim(1), Dim(1)};  // blocks, over the region's symbols; 0 in any: nothing to launch
@@ -72,6 +86,7 @@ struct DeviceLaunch {
   std::int64_t shared_bytes = 0;                    // dynamic shared memory
   std::vector<TensorMap> tensor_maps{};
   bool dependent = false;  // waits (griddepcontrol.wait) before it touches what an earlier launch wrote: may start before that one ends
+  std::optional<LibraryProduct> product{};  // instead of an entry: grid[0] is its rows, and the workspace its own
   bool operator==(const DeviceLaunch&) const = default;
 };
 
@@ -113,6 +128,13 @@ class Backend {
   virtual std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const = 0;
   // Safe to call from several threads at once. Throws Error{Internal} where a candidate does not compile.
   virtual CompiledKernel compile(const Region& region, const Bucket& bucket, const Schedule& schedule) const = 0;
+
+  // The schedule that has a library compute the region, or why no library does (policy `library`).
+  struct LibraryChoice {
+    std::optional<Schedule> schedule;
+    std::string reason;
+  };
+  virtual LibraryChoice library_schedule(const Region&) const { return {std::nullopt, "this device has no library of kernels"}; }
 
   // Native code for a shape program (ir/shape_program.h), or nullopt where this backend runs none (it is interpreted then).
   // Entry: void(const int64_t* leaves, int64_t* values, int32_t* failed), failed = index of the first expression that overflowed or

@@ -1,7 +1,11 @@
 #include "passes/choose_buckets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -138,13 +142,33 @@ std::vector<DispatchTable::Entry> tuned_entries(const Region& region, const Buck
   return entries;
 }
 
-DispatchTable choose(const Region& region, Policy policy, const PassContext& context) {
+Bucket whole_range(const Region& region) {
   Bucket whole;
   for (const Dim& key : region.keys) {
     Interval range = bounds(key, region.body.symbols);
     whole.intervals.push_back(
         {std::max<std::int64_t>(range.low, 0), range.high, std::max<std::int64_t>(divisor(key, region.body.symbols), 1)});
   }
+  return whole;
+}
+
+// The library's one entry, or nothing where it does not compute the region. `named`: the policy was asked for this very region.
+std::optional<DispatchTable> library_table(const Region& region, bool named, const PassContext& context) {
+  const Backend::LibraryChoice choice = context.backend->library_schedule(region);
+  if (!choice.schedule) {
+    if (!named) return std::nullopt;
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("--policy {0}=library: no library computes the region {0}: {1}; leave its policy out, or ask "
+                            "for symbolic, bucketed or exact",
+                            region.name, choice.reason));
+  }
+  const Bucket whole = whole_range(region);
+  const double seconds = context.backend->estimate(region, *choice.schedule, samples(whole)[1], context.options.threads);
+  return DispatchTable{{{whole, *choice.schedule, seconds}}};
+}
+
+DispatchTable choose(const Region& region, Policy policy, const PassContext& context) {
+  const Bucket whole = whole_range(region);
   DispatchTable table;
   if (policy == Policy::Bucketed) table.entries = tuned_entries(region, whole, context);
   if (!table.entries.empty()) {
@@ -188,7 +212,11 @@ void choose_buckets(Module& module, PassContext& context) {
 
 DispatchTable choose_table(const Region& region, const PassContext& context) {
   auto own = context.options.region_policies.find(region.name);
-  return choose(region, own != context.options.region_policies.end() ? own->second : context.options.policy, context);
+  const bool named = own != context.options.region_policies.end();
+  const Policy policy = named ? own->second : context.options.policy;
+  if (policy != Policy::Library) return choose(region, policy, context);
+  std::optional<DispatchTable> table = library_table(region, named, context);
+  return table ? std::move(*table) : choose(region, Policy::Bucketed, context);
 }
 
 }  // namespace anydim::passes

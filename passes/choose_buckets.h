@@ -9,6 +9,8 @@ namespace anydim::passes {
 // merge, and a last entry over the whole declared range answers for everything else (and is the general kernel that a first start compiles). Where
 // PassContext::tuning knows the region, its rows stand in place of the cells; rows that don't fit the region, or whose schedule the backend
 // doesn't offer for them, are left out.
+// Library: one entry for regions that the device's library computes; others are bucketed where the policy is the module's, and a region named for it
+// throws Error{CommandLine} with the reason.
 // Does nothing without a backend.
 void choose_buckets(ir::Module& module, PassContext& context);
 

@@ -20,6 +20,7 @@ namespace anydim::passes {
 enum class Policy {
   Symbolic,  // one kernel a region, extents as arguments
   Bucketed,  // a table of kernels over a total partition of the range
+  Library,   // the device's library where it computes such a region; bucketed elsewhere
 };
 
 struct PipelineOptions {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
+#include <functional>
 #include <utility>
 
 #include "ir/error.h"
@@ -13,74 +13,57 @@ namespace anydim::runtime::cuda {
 
 namespace {
 
-using Status = int;
-constexpr Status succeeded = 0;
-// cublas_api.h, cublasLt.h and library_types.h of CUDA 12 and 13.
-constexpr int compute_f32 = 68, type_f32 = 0, type_f16 = 2, type_bf16 = 14;
-constexpr int attribute_epilogue = 7, attribute_bias_pointer = 8, attribute_bias_type = 26, epilogue_bias = 4;
-constexpr int preference_workspace = 1;
-
-// cublasLtMatmulHeuristicResult_t
-struct Heuristic {
-  std::uint64_t algorithm[8];
-  std::size_t workspace_bytes;
-  Status state;
-  float waves;
-  int reserved[4];
-};
-
 int type_of(ir::DType dtype) {
-  if (dtype == ir::DType::F32) return type_f32;
-  if (dtype == ir::DType::F16) return type_f16;
-  if (dtype == ir::DType::BF16) return type_bf16;
+  if (dtype == ir::DType::F32) return library_f32;
+  if (dtype == ir::DType::F16) return library_f16;
+  if (dtype == ir::DType::BF16) return library_bf16;
   throw Error(ErrorKind::Unsupported, fmt::format("cuBLASLt multiplies f32, f16 and bf16 here, not {}", ir::name_of(dtype)));
 }
 
-template <typename Function>
-void resolve(void* library, Function& member, const char* name) {
+template <typename Signature>
+void resolve(void* library, std::function<Signature>& member, const char* name) {
   void* found = dlsym(library, name);
   if (found == nullptr) throw Error(ErrorKind::Resource, fmt::format("cuBLASLt has no function {}; install cuBLAS of CUDA 12 or 13", name));
-  member = reinterpret_cast<Function>(found);
+  member = reinterpret_cast<Signature*>(found);
 }
 
-void require(Status status, const char* what) {
-  if (status != succeeded) throw Error(ErrorKind::Internal, fmt::format("cuBLASLt: {} failed with status {}", what, status));
+int epilogue_of(const LibraryProduct& product) {
+  using Activation = ir::LibraryProduct::Activation;
+  const int bias = product.bias ? epilogue_bias : 0;
+  switch (product.activation) {
+    case Activation::None: return product.bias ? epilogue_bias : epilogue_default;
+    case Activation::Relu: return epilogue_relu | bias;
+    case Activation::GeluTanh: return epilogue_gelu | bias;
+  }
+  internal_error("an activation is one of the enumerators");
+}
+
+void require(LibraryStatus status, const char* what) {
+  if (status != library_success) throw Error(ErrorKind::Internal, fmt::format("cuBLASLt: {} failed with status {}", what, status));
 }
 
 }  // namespace
 
-struct CublasLt::Functions {
-  Status (*create)(void** handle);
-  Status (*destroy)(void* handle);
-  Status (*description_create)(void** description, int compute_type, int scale_type);
-  Status (*description_destroy)(void* description);
-  Status (*description_set)(void* description, int attribute, const void* value, std::size_t bytes);
-  Status (*layout_create)(void** layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t leading);
-  Status (*layout_destroy)(void* layout);
-  Status (*preference_create)(void** preference);
-  Status (*preference_destroy)(void* preference);
-  Status (*preference_set)(void* preference, int attribute, const void* value, std::size_t bytes);
-  Status (*heuristic)(void* handle, void* description, void* a, void* b, void* c, void* d, void* preference, int wanted, Heuristic* results,
-                      int* found);
-  Status (*multiply)(void* handle, void* description, const void* alpha, Address a, void* a_layout, Address b, void* b_layout,
-                     const void* beta, Address c, void* c_layout, Address d, void* d_layout, const void* algorithm, Address workspace,
-                     std::size_t workspace_bytes, Stream stream);
-};
-
 // The library counts columns first: a row-major [rows, columns] matrix is its [columns, rows], so d^T = w^T * x^T needs no transposing, and the bias
 // runs along its rows.
 struct CublasLt::Description {
-  Description(const Functions& functions, const LibraryProduct& product, Address bias) : functions(functions) {
-    const int type = type_of(product.dtype);
-    require(functions.description_create(&multiply, compute_f32, type_f32), "describing a product");
+  Description(const CublasLtFunctions& functions, const LibraryProduct& product, Address bias) : functions(functions) {
+    const int type = type_of(product.dtype), epilogue = epilogue_of(product);
+    const int compute = product.tf32 ? compute_f32_fast_tf32 : compute_f32;
+    require(functions.description_create(&multiply, compute, library_f32), "describing a product");
+    require(functions.description_set(multiply, description_epilogue, &epilogue, sizeof epilogue), "asking for an epilogue");
     if (product.bias) {
-      require(functions.description_set(multiply, attribute_epilogue, &epilogue_bias, sizeof epilogue_bias), "asking for a bias");
-      require(functions.description_set(multiply, attribute_bias_type, &type, sizeof type), "the bias's type");
-      require(functions.description_set(multiply, attribute_bias_pointer, &bias, sizeof bias), "the bias's place");
+      require(functions.description_set(multiply, description_bias_type, &type, sizeof type), "the bias's type");
+      require(functions.description_set(multiply, description_bias_pointer, &bias, sizeof bias), "the bias's place");
+    }
+    if (product.w_by_columns) {
+      require(functions.description_set(multiply, description_transpose_a, &operation_transpose, sizeof operation_transpose),
+              "turning the weight");
     }
     const auto m = static_cast<std::uint64_t>(product.m), n = static_cast<std::uint64_t>(product.n),
                k = static_cast<std::uint64_t>(product.k);
-    require(functions.layout_create(&w, type, n, k, product.n), "describing the weight");
+    if (product.w_by_columns) require(functions.layout_create(&w, type, k, n, product.k), "describing the weight");
+    else require(functions.layout_create(&w, type, n, k, product.n), "describing the weight");
     require(functions.layout_create(&x, type, k, m, product.k), "describing the input");
     require(functions.layout_create(&d, type, n, m, product.n), "describing the result");
   }
@@ -92,7 +75,7 @@ struct CublasLt::Description {
   Description(const Description&) = delete;
   Description& operator=(const Description&) = delete;
 
-  const Functions& functions;
+  const CublasLtFunctions& functions;
   void *multiply = nullptr, *w = nullptr, *x = nullptr, *d = nullptr;
 };
 
@@ -106,59 +89,57 @@ std::shared_ptr<CublasLt> CublasLt::open(std::shared_ptr<DeviceContext> context,
     reason = dlerror();
   }
   if (library == nullptr) {
-    throw Error(ErrorKind::Resource, fmt::format("none of {} can be loaded ({}); install cuBLAS (PyPI nvidia-cublas) or name the file with "
-                                                 "--library-path",
-                                                 fmt::join(names, ", "), reason));
+    throw Error(ErrorKind::Resource,
+                fmt::format("none of {} can be loaded ({}); install cuBLAS (PyPI nvidia-cublas) where the loader finds it, "
+                            "by LD_LIBRARY_PATH or, for bench, by --library-path",
+                            fmt::join(names, ", "), reason));
   }
+  CublasLtFunctions functions;
+#define ANYDIM_CUBLASLT(member, symbol, ...) resolve(library, functions.member, #symbol);
+#include "runtime/cublaslt_functions.def"
+#undef ANYDIM_CUBLASLT
+  return make(std::move(context), std::move(functions));
+}
+
+std::shared_ptr<CublasLt> CublasLt::make(std::shared_ptr<DeviceContext> context, CublasLtFunctions functions) {
   std::shared_ptr<CublasLt> made(new CublasLt);
-  made->functions_ = std::make_unique<Functions>();
-  Functions& functions = *made->functions_;
-  resolve(library, functions.create, "cublasLtCreate");
-  resolve(library, functions.destroy, "cublasLtDestroy");
-  resolve(library, functions.description_create, "cublasLtMatmulDescCreate");
-  resolve(library, functions.description_destroy, "cublasLtMatmulDescDestroy");
-  resolve(library, functions.description_set, "cublasLtMatmulDescSetAttribute");
-  resolve(library, functions.layout_create, "cublasLtMatrixLayoutCreate");
-  resolve(library, functions.layout_destroy, "cublasLtMatrixLayoutDestroy");
-  resolve(library, functions.preference_create, "cublasLtMatmulPreferenceCreate");
-  resolve(library, functions.preference_destroy, "cublasLtMatmulPreferenceDestroy");
-  resolve(library, functions.preference_set, "cublasLtMatmulPreferenceSetAttribute");
-  resolve(library, functions.heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  resolve(library, functions.multiply, "cublasLtMatmul");
+  made->functions_ = std::move(functions);
   context->enter();
-  if (const Status status = functions.create(&made->handle_); status != succeeded)
+  if (const LibraryStatus status = made->functions_.create(&made->handle_); status != library_success)
     throw Error(ErrorKind::Resource, fmt::format("cuBLASLt does not start: status {}", status));
-  context->check(context->driver().memory_allocate(&made->workspace_, workspace_bytes), "cuBLASLt's workspace");
   made->context_ = std::move(context);
   return made;
 }
 
 CublasLt::~CublasLt() {
-  if (context_ == nullptr) return;
+  if (handle_ == nullptr) return;
   context_->enter_quietly();
-  if (workspace_ != 0) context_->driver().memory_free(workspace_);
-  if (handle_ != nullptr) functions_->destroy(handle_);
+  functions_.destroy(handle_);
 }
 
 std::vector<CublasLt::Algorithm> CublasLt::algorithms(const LibraryProduct& product, int most) const {
   context_->enter();
-  // Any bias with the alignment that the real one has.
-  const Description description(*functions_, product, workspace_);
+  // Any bias with the alignment that the real one has; the heuristic does not read it.
+  constexpr Address some_bias = 256;
+  const Description description(functions_, product, some_bias);
   void* preference = nullptr;
-  require(functions_->preference_create(&preference), "a preference");
-  const std::unique_ptr<void, Status (*)(void*)> owner(preference, functions_->preference_destroy);
-  require(functions_->preference_set(preference, preference_workspace, &workspace_bytes, sizeof workspace_bytes), "a preference");
-  std::vector<Heuristic> results(static_cast<std::size_t>(most));
+  require(functions_.preference_create(&preference), "a preference");
+  const std::unique_ptr<void, std::function<void(void*)>> owner(preference, [&](void* made) { functions_.preference_destroy(made); });
+  const auto prefer = [&](int attribute, const auto& value) {
+    require(functions_.preference_set(preference, attribute, &value, sizeof value), "a preference");
+  };
+  prefer(preference_workspace, std::uint64_t{workspace_bytes});
+  constexpr std::uint32_t alignment = 64;  // of every buffer (ir/backend.h)
+  for (int operand = preference_alignment_a; operand <= preference_alignment_d; ++operand) prefer(operand, alignment);
+  std::vector<LibraryHeuristic> results(static_cast<std::size_t>(most));
   int found = 0;
-  const Status status = functions_->heuristic(handle_, description.multiply, description.w, description.x, description.d, description.d,
-                                              preference, most, results.data(), &found);
+  const LibraryStatus status = functions_.heuristic(handle_, description.multiply, description.w, description.x, description.d,
+                                                    description.d, preference, most, results.data(), &found);
   std::vector<Algorithm> algorithms;
-  for (int i = 0; status == succeeded && i < found; ++i) {
-    const Heuristic& result = results[static_cast<std::size_t>(i)];
-    if (result.state != succeeded) continue;
-    Algorithm& algorithm = algorithms.emplace_back();
-    std::memcpy(algorithm.data.data(), result.algorithm, sizeof result.algorithm);
-    algorithm.workspace_bytes = result.workspace_bytes;
+  for (int i = 0; status == library_success && i < found; ++i) {
+    const LibraryHeuristic& result = results[static_cast<std::size_t>(i)];
+    if (result.state != library_success) continue;
+    algorithms.push_back({result.algorithm, result.workspace_bytes});
   }
   if (algorithms.empty()) {
     throw Error(ErrorKind::Resource, fmt::format("cuBLASLt offers no algorithm for {} x {} x {} in {}", product.m, product.n, product.k,
@@ -168,10 +149,10 @@ std::vector<CublasLt::Algorithm> CublasLt::algorithms(const LibraryProduct& prod
 }
 
 void CublasLt::enqueue(const LibraryProduct& product, const Operands& operands, const Algorithm& algorithm, Stream stream) const {
-  const Description description(*functions_, product, operands.bias);
+  const Description description(functions_, product, operands.bias);
   const float one = 1, zero = 0;
-  require(functions_->multiply(handle_, description.multiply, &one, operands.w, description.w, operands.x, description.x, &zero, operands.d,
-                               description.d, operands.d, description.d, algorithm.data.data(), workspace_, workspace_bytes, stream),
+  require(functions_.multiply(handle_, description.multiply, &one, operands.w, description.w, operands.x, description.x, &zero, operands.d,
+                              description.d, operands.d, description.d, &algorithm.data, operands.workspace, workspace_bytes, stream),
           "a product");
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/cuda_device.h"
 
+#include <utility>
+
 #include "runtime/cuda_kernel.h"
 #include "runtime/cuda_memory.h"
 #include "runtime/cuda_session.h"
@@ -8,7 +10,18 @@ namespace anydim::runtime::cuda {
 
 std::shared_ptr<const DeviceKernel> CudaDevice::load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
                                                      const ir::CompiledKernel& kernel) {
-  return std::make_shared<const CudaKernel>(context_, region, entry, kernel);
+  return std::make_shared<const CudaKernel>(context_, region, entry, kernel, wants_library(kernel) ? library() : nullptr);
+}
+
+std::shared_ptr<const CublasLt> CudaDevice::library() {
+  const std::lock_guard lock(library_mutex_);
+  if (library_ == nullptr) library_ = CublasLt::open(context_);
+  return library_;
+}
+
+void CudaDevice::use(std::shared_ptr<const CublasLt> library) {
+  const std::lock_guard lock(library_mutex_);
+  library_ = std::move(library);
 }
 
 std::unique_ptr<ConstantStore> CudaDevice::constants() { return make_constants(context_); }

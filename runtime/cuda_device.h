@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
+#include "runtime/cublaslt.h"
 #include "runtime/cuda_context.h"
 #include "runtime/device.h"
 
@@ -20,8 +22,14 @@ class CudaDevice : public Device {
   std::unique_ptr<ConstantStore> constants() override;
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;
 
+  // The library that carries out products; opened where the loader finds it when a kernel first wants it. Throws Error{Resource}.
+  std::shared_ptr<const CublasLt> library();
+  void use(std::shared_ptr<const CublasLt> library);
+
  private:
   std::shared_ptr<DeviceContext> context_;
+  std::mutex library_mutex_;
+  std::shared_ptr<const CublasLt> library_;
 };
 
 // The first GPU of this machine. Throws Error{Resource} with what is missing.

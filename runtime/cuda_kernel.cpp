@@ -94,9 +94,10 @@ bool grows_with_leaves(const ir::Dim& dim) {
 }
 
 CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                       const ir::CompiledKernel& kernel)
-    : context_(std::move(context)), name_(fmt::format("region {}, schedule {}", region.name, to_string(entry.schedule))),
-      symbols_(region.body.symbols.names()), launches_(kernel.launches), sizes_(size_program(region, kernel)) {
+                       const ir::CompiledKernel& kernel, std::shared_ptr<const CublasLt> library)
+    : context_(std::move(context)), library_(std::move(library)),
+      name_(fmt::format("region {}, schedule {}", region.name, to_string(entry.schedule))), symbols_(region.body.symbols.names()),
+      launches_(kernel.launches), sizes_(size_program(region, kernel)) {
   const Driver& driver = context_->driver();
   const Properties& device = context_->properties();
   const auto refuse = [&](const std::string& why) {
@@ -115,6 +116,9 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
     }
     grids_grow_ = grids_grow_ && std::ranges::all_of(launch.grid, grows_with_leaves);
   }
+  internal_check(library_ != nullptr || !wants_library(kernel), "products for the library come with it");
+  functions_.resize(launches_.size());
+  if (std::ranges::all_of(launches_, [](const ir::DeviceLaunch& launch) { return launch.product.has_value(); })) return;
 
   context_->enter();
   std::vector<std::byte> image = kernel.code;
@@ -132,8 +136,10 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
     default: context_->fail(result, fmt::format("loading the kernel of {}", name_));
   }
   try {
-    for (const ir::DeviceLaunch& launch : launches_) {
-      Function function = nullptr;
+    for (std::size_t i = 0; i < launches_.size(); ++i) {
+      const ir::DeviceLaunch& launch = launches_[i];
+      if (launch.product) continue;
+      Function& function = functions_[i];
       context_->check(driver.module_function(&function, module_, launch.entry.c_str()), fmt::format("{}: entry {}", name_, launch.entry));
       int registers_used = 0;
       context_->check(driver.function_attribute(&registers_used, registers, function), name_);
@@ -148,7 +154,6 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
         context_->check(driver.set_function_attribute(function, non_portable_cluster_size, 1),
                         fmt::format("{}: clusters of {} blocks", name_, product(launch.cluster)));
       }
-      functions_.push_back(function);
     }
   } catch (...) {
     driver.module_unload(module_);
@@ -157,6 +162,7 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
 }
 
 CudaKernel::~CudaKernel() {
+  if (module_ == nullptr) return;
   context_->enter_quietly();
   context_->driver().module_unload(module_);
 }
@@ -193,10 +199,22 @@ std::int64_t CudaKernel::blocks(const Sizes& sizes) {
   return total;
 }
 
+CublasLt::Algorithm CudaKernel::algorithm(const LibraryProduct& product) const {
+  constexpr std::size_t most = 4096;
+  const std::lock_guard lock(algorithms_mutex_);
+  if (const auto found = algorithms_.find(product.m); found != algorithms_.end()) return found->second;
+  if (algorithms_.size() >= most) algorithms_.clear();
+  return algorithms_.emplace(product.m, library_->algorithms(product, 1).front()).first->second;
+}
+
 std::string CudaKernel::describe(std::span<const std::int64_t> extents) const {
   std::string text = name_;
   for (std::size_t i = 0; i < std::min(symbols_.size(), extents.size()); ++i) text += fmt::format(", {} = {}", symbols_[i], extents[i]);
   return text;
+}
+
+bool wants_library(const ir::CompiledKernel& kernel) {
+  return std::ranges::any_of(kernel.launches, [](const ir::DeviceLaunch& launch) { return launch.product.has_value(); });
 }
 
 const TensorMapBytes& TensorMapCache::encode(const ir::TensorMap& map, Address base, std::span<const std::int64_t> values,
@@ -227,6 +245,23 @@ PreparedLaunch::PreparedLaunch(const CudaKernel& kernel, std::size_t index, std:
     : function_(kernel.function(index)) {
   const ir::DeviceLaunch& launch = kernel.launches()[index];
   const auto& grid = sizes.grids[index];
+  if (launch.product) {
+    const ir::LibraryProduct& wanted = *launch.product;
+    const auto place = [&](std::int32_t buffer) { return buffer < 0 ? Address{0} : places.buffers[static_cast<std::size_t>(buffer)]; };
+    const LibraryProduct shape{.m = grid[0],
+                               .n = wanted.n,
+                               .k = wanted.k,
+                               .dtype = wanted.dtype,
+                               .bias = wanted.bias >= 0,
+                               .w_by_columns = wanted.w_by_columns,
+                               .activation = wanted.activation,
+                               .tf32 = wanted.tf32};
+    product_ = {kernel.library(),
+                shape,
+                {place(wanted.x), place(wanted.w), place(wanted.bias), place(wanted.d), places.workspace},
+                kernel.algorithm(shape)};
+    return;
+  }
   configuration_.grid_x = static_cast<unsigned>(grid[0]);
   configuration_.grid_y = static_cast<unsigned>(grid[1]);
   configuration_.grid_z = static_cast<unsigned>(grid[2]);
@@ -248,6 +283,10 @@ PreparedLaunch::PreparedLaunch(const CudaKernel& kernel, std::size_t index, std:
 }
 
 Result PreparedLaunch::issue(const Driver& driver, Stream stream, bool behind_kernel) {
+  if (product_) {
+    product_->library->enqueue(product_->shape, product_->operands, product_->algorithm, stream);
+    return success;
+  }
   LaunchAttribute attributes[2] = {};
   unsigned count = 0;
   if (product(cluster_) > 1) {

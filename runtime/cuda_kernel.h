@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ir/backend.h"
 #include "ir/shape_program.h"
+#include "runtime/cublaslt.h"
 #include "runtime/cuda_context.h"
 #include "runtime/device.h"
 
@@ -20,12 +23,16 @@ namespace anydim::runtime::cuda {
 class CudaKernel : public DeviceKernel {
  public:
   // Loads the module and checks it against the device's limits. Throws Error{Resource} naming region and schedule.
+  // `library`: not null where a launch is a product that it carries out.
   CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region, const ir::DispatchTable::Entry& entry,
-             const ir::CompiledKernel& kernel);
+             const ir::CompiledKernel& kernel, std::shared_ptr<const CublasLt> library = nullptr);
   ~CudaKernel() override;
 
   const std::vector<ir::DeviceLaunch>& launches() const { return launches_; }
   Function function(std::size_t launch) const { return functions_[launch]; }
+  const std::shared_ptr<const CublasLt>& library() const { return library_; }
+  // The library's first choice for a product of so many rows; asked for once. Throws Error{Resource} where it has none.
+  CublasLt::Algorithm algorithm(const LibraryProduct& product) const;
   // Grids and workspace grow with every extent: they need no look where no extent is larger than before.
   bool grids_grow() const { return grids_grow_; }
 
@@ -49,7 +56,10 @@ class CudaKernel : public DeviceKernel {
 
  private:
   std::shared_ptr<DeviceContext> context_;
-  std::string name_;  // region and schedule
+  std::shared_ptr<const CublasLt> library_;
+  mutable std::mutex algorithms_mutex_;
+  mutable std::map<std::int64_t, CublasLt::Algorithm> algorithms_;  // by rows
+  std::string name_;                                                // region and schedule
   std::vector<std::string> symbols_;
   std::vector<ir::DeviceLaunch> launches_;
   Module module_ = nullptr;
@@ -75,7 +85,10 @@ class TensorMapCache {
   std::map<std::vector<std::int64_t>, TensorMapBytes> known_;
 };
 
-// One cuLaunchKernelEx with its parameters in place.
+// Whether any launch is a product for the library.
+bool wants_library(const ir::CompiledKernel& kernel);
+
+// One cuLaunchKernelEx, or one product of the library, with its parameters in place.
 class PreparedLaunch {
  public:
   struct Places {
@@ -89,9 +102,17 @@ class PreparedLaunch {
   PreparedLaunch& operator=(PreparedLaunch&&) noexcept = default;
 
   // `behind_kernel`: the stream's last operation is a launch, so this one may start before that one ends where it knows how to wait.
+  // Throws Error{Internal} where the library refuses a product.
   Result issue(const Driver& driver, Stream stream, bool behind_kernel);
 
  private:
+  struct Product {
+    std::shared_ptr<const CublasLt> library;
+    LibraryProduct shape;
+    CublasLt::Operands operands;
+    CublasLt::Algorithm algorithm;
+  };
+  std::optional<Product> product_;
   Function function_ = nullptr;
   LaunchConfiguration configuration_{};
   bool dependent_ = false;

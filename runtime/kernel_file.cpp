@@ -16,7 +16,7 @@ namespace {
 using Hash = std::array<std::uint8_t, 16>;
 
 constexpr std::string_view magic = "anydimk\n";
-constexpr std::uint32_t version = 2;
+constexpr std::uint32_t version = 3;
 constexpr std::size_t checked_header = magic.size() + 4 + 4 + sizeof(Hash) + 8;
 constexpr std::size_t header = checked_header + sizeof(Hash);
 
@@ -52,9 +52,36 @@ void write_launch(ByteWriter& writer, const ir::DeviceLaunch& launch) {
     for (const ir::Dim& stride : map.strides) writer.dim(stride);
     for (const std::int32_t elements : map.box) writer.number(elements);
   }
+  writer.number(static_cast<std::uint8_t>(launch.product.has_value()));
+  if (!launch.product) return;
+  const ir::LibraryProduct& product = *launch.product;
+  for (const std::int32_t buffer : {product.x, product.w, product.bias, product.d}) writer.number(buffer);
+  writer.number(static_cast<std::uint8_t>(product.dtype));
+  writer.number(product.n);
+  writer.number(product.k);
+  writer.number(static_cast<std::uint8_t>(product.w_by_columns));
+  writer.number(static_cast<std::uint8_t>(product.activation));
+  writer.number(static_cast<std::uint8_t>(product.tf32));
 }
 
 [[noreturn]] void reject(const char* why) { throw Error(ErrorKind::Malformed, why); }
+
+ir::LibraryProduct read_product(ByteReader& reader) {
+  ir::LibraryProduct product;
+  for (std::int32_t* buffer : {&product.x, &product.w, &product.bias, &product.d}) *buffer = reader.number<std::int32_t>();
+  const auto dtype = reader.number<std::uint8_t>();
+  product.n = reader.number<std::int64_t>();
+  product.k = reader.number<std::int64_t>();
+  product.w_by_columns = reader.number<std::uint8_t>() != 0;
+  const auto activation = reader.number<std::uint8_t>();
+  product.tf32 = reader.number<std::uint8_t>() != 0;
+  if (dtype > static_cast<std::uint8_t>(ir::DType::Bool) ||
+      activation > static_cast<std::uint8_t>(ir::LibraryProduct::Activation::GeluTanh) || product.n < 1 || product.k < 1)
+    reject("a cached kernel's product is not one of a library");
+  product.dtype = static_cast<ir::DType>(dtype);
+  product.activation = static_cast<ir::LibraryProduct::Activation>(activation);
+  return product;
+}
 
 ir::DeviceLaunch read_launch(ByteReader& reader) {
   constexpr std::uint32_t most_maps = 16, most_dims = 5;
@@ -81,6 +108,7 @@ ir::DeviceLaunch read_launch(ByteReader& reader) {
     for (std::uint32_t dim = 0; dim < rank; ++dim) map.box.push_back(reader.number<std::int32_t>());
     launch.tensor_maps.push_back(std::move(map));
   }
+  if (reader.number<std::uint8_t>() != 0) launch.product = read_product(reader);
   return launch;
 }
 
@@ -116,6 +144,9 @@ ir::CompiledKernel read_payload(std::span<const std::byte> payload) {
   if (launches > most_launches) reject("a cached kernel has too many launches");
   for (std::uint32_t i = 0; i < launches; ++i) kernel.launches.push_back(read_launch(reader));
   kernel.code.assign(reader.rest().begin(), reader.rest().end());
+  const bool needs_code =
+      kernel.launches.empty() || std::ranges::any_of(kernel.launches, [](const ir::DeviceLaunch& launch) { return !launch.product; });
+  if (!needs_code) return kernel;
   if (kernel.entry_offset < 0 || static_cast<std::size_t>(kernel.entry_offset) >= kernel.code.size()) {
     reject("a cached kernel's entry lies outside its code");
   }

@@ -28,6 +28,11 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--precision", options.precision, "arithmetic of matmul and attention")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
+  command
+      .add_option("--f32-products", options.f32_products,
+                  "matmuls of f32 numbers: exact, or on CUDA's tensor cores with operands of 10 bits")
+      ->check(CLI::IsMember({"exact", "tf32"}))
+      ->capture_default_str();
   command.add_option("--masked-rows", options.masked_rows, "rows of outputs that a mask leaves out: as computed, or zero")
       ->check(CLI::IsMember({"keep", "zero"}))
       ->capture_default_str();
@@ -47,6 +52,9 @@ CompileOptions compile_options(const CommonOptions& options) {
 
   CompileOptions compile;
   compile.device = parse_device(options.device);
+  compile.f32_products = parse_f32_products(options.f32_products);
+  if (compile.f32_products == F32Products::Tf32 && compile.device != DeviceKind::Cuda)
+    throw Error(ErrorKind::CommandLine, "--f32-products tf32 needs --device cuda; use exact");
   compile.masked_rows = parse_masked_rows(options.masked_rows);
   for (const std::string& dim : options.dims) compile.dims.push_back(parse_dim_range(dim));
   for (const std::string& text : options.policies) {

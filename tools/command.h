@@ -22,6 +22,7 @@ struct CommonOptions {
   std::string executor = "auto";
   std::vector<std::string> policies;
   std::string precision = "f32";
+  std::string f32_products = "exact";
   std::string masked_rows = "keep";
   std::vector<std::string> dims;
   int threads = 0;

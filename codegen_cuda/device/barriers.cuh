@@ -12,6 +12,17 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
+// At the barrier of the same place in another block of the cluster.
+__device__ __forceinline__ void arrive_at(unsigned barrier, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
 // True once the phase of this parity has completed; a fresh barrier counts as having completed parity 1.
 __device__ __forceinline__ bool has_completed(unsigned barrier, unsigned parity) {
   unsigned done;
@@ -56,5 +67,12 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
 __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z, int u) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
                "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(u)
+               : "memory");
+}
+
+// The same to the same place in every block of the cluster whose bit of `blocks` is set; each one's barrier of that place counts the bytes.
+__device__ __forceinline__ void load_box_for(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, unsigned short blocks) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+               "l"(&map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
                : "memory");
 }

@@ -1,5 +1,5 @@
 // A ring of tiles in shared memory between one thread that starts copies and the warpgroups that multiply. Stage s has a barrier that is full when its
-// bytes have arrived, and one that is empty when every warp has read it.
+// bytes have arrived, and one that is empty when every warp has read it: of all blocks of the cluster, where they bring tiles to each other.
 
 template <class Tile>
 struct Ring {
@@ -15,9 +15,17 @@ struct Ring {
   __device__ __forceinline__ void initialise() const {
     for (int s = 0; s < Tile::stages; ++s) {
       initialise_barrier(full(s), 1);
-      initialise_barrier(empty(s), Tile::multiplying_warps);
+      initialise_barrier(empty(s), Tile::multiplying_warps * Tile::multicast);
     }
     publish_barriers();
+  }
+  // By one lane of a warp that has read the step's stage: every block that copies into it is told.
+  __device__ __forceinline__ void release(int step) const {
+    if constexpr (Tile::multicast == 1) arrive(empty(step));
+    else {
+#pragma unroll
+      for (int rank = 0; rank < Tile::multicast; ++rank) arrive_at(empty(step), rank);
+    }
   }
   // Waits until the step's stage may be overwritten, and announces a whole stage of bytes.
   __device__ __forceinline__ void begin_stage(int step, KernelError* error) const {
@@ -54,9 +62,9 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
     // While this tile is multiplied the one before is done with.
     wait_multiplications<1>();
     pin(sums[0]);
-    if (tile > 0 && elected) arrive(ring.empty(step - 1));
+    if (tile > 0 && elected) ring.release(step - 1);
   }
   wait_multiplications<0>();
   pin(sums[0]);
-  if (elected) arrive(ring.empty(step - 1));
+  if (elected) ring.release(step - 1);
 }

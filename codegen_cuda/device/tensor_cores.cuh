@@ -50,3 +50,17 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)
                  : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
   }
 }
+
+// The nearest number with 10 bits of fraction, ties away from 0. Tensor cores would cut the other 13 bits off, which errs twice as far and always towards 0.
+__device__ __forceinline__ unsigned to_tf32(float value) {
+  unsigned rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(value));
+  return rounded;
+}
+
+// sum[16 x 8] += left[16 x 8] right[8 x 8] in TF32, laid out as `multiply` with one number a word.
+__device__ __forceinline__ void multiply_tf32(float (&sum)[4], const unsigned (&left)[4], unsigned right_0, unsigned right_1) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
+}

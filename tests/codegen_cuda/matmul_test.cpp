@@ -264,6 +264,43 @@ TEST(MatmulWgmma, ClustersThatSplitTheDepth) {
   }
 }
 
+// Blocks of a cluster, one below the other, each bring their part of the columns to all of them.
+TEST(MatmulWgmma, ClustersThatShareAnOperand) {
+  for (const char* shape : {"bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=0 split=1 multicast=2",
+                            "bm=64 bn=64 stages=2 blocks=1 group=1 swap=0 persistent=1 split=1 multicast=2",
+                            "bm=64 bn=32 stages=2 blocks=1 group=2 swap=0 persistent=1 split=1 multicast=4"}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma {}", shape),
+                  .region = matmul_text({.columns = 72, .depth = 5 * 64 - 24, .epilogue = MatmulEpilogue::Residual}),
+                  .shapes = rows({0, 1, 64, 65, 200}),
+                  .capacity = {{"n", 200}},
+                  .every_timing = true});
+  }
+  // The right operand as most exporters leave it, and a tile of 128 x 256.
+  expect_right({.part = "h200",
+                .schedule = "matmul_wgmma bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=1 split=1 multicast=2",
+                .region = matmul_text({.columns = 200, .depth = 168, .columns_major = false, .epilogue = MatmulEpilogue::Bias}),
+                .shapes = rows({65, 130})});
+  expect_right({.part = "h200",
+                .schedule = "matmul_wgmma bm=128 bn=256 stages=2 blocks=1 group=2 swap=0 persistent=0 split=1 multicast=2",
+                .region = matmul_text({.columns = 264, .depth = 128, .epilogue = MatmulEpilogue::LayerNorm}),
+                .shapes = rows({130}),
+                .tolerance = 1e-4});
+}
+
+TEST(MatmulWgmma, WhatSharesAnOperand) {
+  const auto region = make_region(matmul_text({.columns = 96, .depth = 128, .columns_major = false}));
+  const CudaTarget target = small_target("h200");
+  const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
+  const auto skeleton = make_matmul_wgmma_skeleton();
+  const auto fits = [&](const std::string& fields) { return !skeleton->misfit(inputs, ir::parse_schedule("matmul_wgmma " + fields)); };
+  EXPECT_TRUE(fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=0 split=1 multicast=2"));
+  EXPECT_FALSE(fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap=0 persistent=0 split=1 multicast=2"));   // half a box of 64 columns
+  EXPECT_FALSE(fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=0 split=2 multicast=2"));  // two kinds of cluster
+  EXPECT_FALSE(fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=0 split=1 multicast=3"));
+  EXPECT_FALSE(fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap=1 persistent=0 split=1 multicast=2"));
+}
+
 TEST(MatmulWgmma, Batches) {
   expect_right({.part = "h200",
                 .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1",
@@ -287,6 +324,11 @@ TEST(MatmulWgmma, CheckedTwin) {
                 .shapes = rows({1, 130}),
                 .checked = true,
                 .every_timing = true});
+  expect_right({.part = "h200",
+                .schedule = "matmul_wgmma bm=64 bn=64 stages=2 blocks=1 group=2 swap=0 persistent=1 split=1 multicast=2",
+                .region = matmul_text({.columns = 128, .depth = 200, .epilogue = MatmulEpilogue::Bias}),
+                .shapes = rows({1, 130}),
+                .checked = true});
 }
 
 // ---- ordinary arithmetic ----

@@ -55,6 +55,28 @@ TEST(KernelFile, LaunchesComeBackAsTheyWent) {
   EXPECT_EQ(back.kernel->code, device_sample().code);
 }
 
+TEST(KernelFile, ProductsOfALibraryNeedNoCode) {
+  ir::CompiledKernel kernel;
+  kernel.launches = {{.entry = "cublaslt", .grid = {Dim::symbol("s0"), Dim(1), Dim(1)}}};
+  kernel.launches[0].product = {.x = 0,
+                                .w = 2,
+                                .bias = 1,
+                                .d = 3,
+                                .dtype = ir::DType::F16,
+                                .n = 384,
+                                .k = 1536,
+                                .w_by_columns = true,
+                                .activation = ir::LibraryProduct::Activation::GeluTanh,
+                                .tf32 = true};
+  kernel.scratch_bytes = Dim(ir::LibraryProduct::workspace_bytes);
+  const DecodedKernel back = decode_kernel(key(), encode_kernel(key(), kernel));
+  ASSERT_TRUE(back.kernel) << back.fault;
+  EXPECT_EQ(back.kernel->launches, kernel.launches);
+  EXPECT_TRUE(back.kernel->code.empty());
+  kernel.launches[0].product.reset();
+  EXPECT_FALSE(decode_kernel(key(), encode_kernel(key(), kernel)).kernel);
+}
+
 TEST(KernelFile, EveryFlippedBitIsNoticed) {
   const std::vector<std::byte> good = encode_kernel(key(), sample());
   for (std::size_t i = 0; i < good.size(); ++i) {

@@ -463,6 +463,11 @@ void FakeCuda::fault(Result result, int launches) {
   state_->launches_to_fault = launches;
 }
 
+void FakeCuda::push(cuda::Stream stream, std::function<Result(FakeGpu&)> work) {
+  const std::lock_guard lock(state_->mutex);
+  state_->push(stream, [state = state_.get(), work = std::move(work)] { return work(*state->gpu); });
+}
+
 int FakeCuda::calls(const std::string& function) const {
   const auto found = state_->calls.find(function);
   return found == state_->calls.end() ? 0 : found->second;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -64,6 +65,8 @@ class FakeCuda {
   void fail(const std::string& function, Result result, int calls = 0);
   // The launch after `launches` more (replayed ones included) faults when it runs.
   void fault(Result result, int launches = 0);
+  // Work of a library on a stream; captured where the stream captures.
+  void push(runtime::cuda::Stream stream, std::function<Result(FakeGpu&)> work);
   int calls(const std::string& function) const;  // so far
   void forget_calls();
   std::int64_t kernels_run() const;
