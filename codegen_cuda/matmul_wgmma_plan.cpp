@@ -50,17 +50,6 @@ class WgmmaSkeleton final : public Skeleton {
                    .swapped = false,
                    .persistent = persistent,
                    .split = 1});
-            // Worth a cluster's meetings only where tiles are large and several stand below each other.
-            if (rows == 128 && columns >= 128 && columns % 64 == 0 && typical.rows >= 4 * rows)
-              add({.block_rows = rows,
-                   .block_columns = columns,
-                   .stages = 0,
-                   .blocks = blocks,
-                   .group = 8,
-                   .swapped = false,
-                   .persistent = persistent,
-                   .split = 1,
-                   .multicast = 2});
             if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16)
               add({.block_rows = rows,
                    .block_columns = columns,

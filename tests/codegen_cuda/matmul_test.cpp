@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen_cuda/backend.h"
 #include "codegen_cuda/matmul_skeletons.h"
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/kernel_case.h"
@@ -299,6 +300,21 @@ TEST(MatmulWgmma, WhatSharesAnOperand) {
   EXPECT_FALSE(fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=0 split=2 multicast=2"));  // two kinds of cluster
   EXPECT_FALSE(fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=0 split=1 multicast=3"));
   EXPECT_FALSE(fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap=1 persistent=0 split=1 multicast=2"));
+}
+
+// Assembled without spills or remarks (compile() throws at one), as large products of an encoder would ask for it.
+TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
+  const auto region =
+      make_region(matmul_text({.columns = 1536, .depth = 384, .dtype = "bf16", .result = "bf16", .epilogue = MatmulEpilogue::BiasGelu}));
+  const auto backend = make_cuda_backend({.target = *target_named("h200")});
+  for (const char* shape : {"bm=128 bn=128 stages=6", "bm=128 bn=256 stages=3"}) {
+    const ir::Schedule schedule =
+        ir::parse_schedule(fmt::format("matmul_wgmma {} blocks=1 group=8 swap=0 persistent=1 split=1 multicast=2", shape));
+    const ir::CompiledKernel kernel = backend->compile(region->region, bucket_of({{1, 8192, 1}}), schedule);
+    EXPECT_EQ(kernel.resources.spills, 0) << shape;
+    EXPECT_EQ(kernel.resources.stack_bytes, 0) << shape;
+    EXPECT_EQ(kernel.launches.front().cluster[0], 2) << shape;
+  }
 }
 
 TEST(MatmulWgmma, Batches) {

@@ -190,17 +190,5 @@ TEST(Mutation, GeneratedAttention) {
   expect_95_percent(score);
 }
 
-// Blocks that bring tiles to each other: remote arrivals and copies to several blocks beside what a block alone has.
-TEST(Mutation, GeneratedMatmulOfClusters) {
-  Score score;
-  expect_caught({.name = "matmul_wgmma multicast=2",
-                 .part = "h200",
-                 .schedule = "matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=2 swap=0 persistent=1 split=1 multicast=2",
-                 .region = linear(40, 200),
-                 .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}}},
-                *codegen_cuda::make_matmul_wgmma_skeleton(), score);
-  expect_95_percent(score);
-}
-
 }  // namespace
 }  // namespace anydim::ptx
