@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "ir/infer.h"
+#include "ir/print.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -60,11 +62,18 @@ class CheckInserter {
     Binding check{.op = Op::check_shape, .operands = {operand}, .dims = dims, .source = call.source};
     TensorType type{function_.tensor_type(operand).dtype, dims};
     check.results = {function_.add_value(function_.values[operand].name + "_checked", std::move(type))};
-    check.attributes.emplace("what",
-                             fmt::format("parameter %{} of @{}", callee.values[callee.body.parameters[argument]].name, callee.name));
+    check.attributes.emplace("what", parameter_text(callee, callee.body.parameters[argument]));
     held.insert_or_assign(operand, check.results[0]);
     operand = check.results[0];
     result.push_back(std::move(check));
+  }
+
+  // "parameter %p of @f"; with its type where that has symbols, which a message then explains.
+  static std::string parameter_text(const Function& callee, ValueId parameter) {
+    const TensorType& type = callee.tensor_type(parameter);
+    const bool symbolic = std::ranges::any_of(type.dims, [](const Dim& dim) { return !dim.is_constant(); });
+    return fmt::format("parameter %{}{} of @{}", callee.values[parameter].name, symbolic ? ": " + print(callee, Type(type)) : "",
+                       callee.name);
   }
 
   const Module& module_;

@@ -24,33 +24,42 @@ class Gate {
   explicit Gate(const Program& program) : program_(program), sizes_(static_cast<std::size_t>(program.slots)) {
     for (std::size_t slot = 0; slot < program.leaf_symbols.size(); ++slot)
       sizes_[slot] = Dim::symbol(program.leaf_symbols[slot].empty() ? "?" : program.leaf_symbols[slot]);
-    for (const Program::Stage& stage : program.stages)
-      for (std::size_t i = 0; i < stage.shapes.expressions.size(); ++i) {
-        const std::size_t slot = static_cast<std::size_t>(stage.first) + i;
-        if (slot < sizes_.size()) sizes_[slot] = stage.shapes.expressions[i];
-      }
+    for (const Program::Stage* stage : entry_stages())
+      for (std::size_t i = 0; i < stage->shapes.expressions.size(); ++i)
+        sizes_[static_cast<std::size_t>(stage->first) + i] = stage->shapes.expressions[i];
   }
 
   void run() const {
+    std::string fetched;  // why sizes after it are not known
     for (const Code::Instruction& instruction : program_.instructions) {
       if (const auto* launch = std::get_if<Code::Launch>(&instruction)) {
-        need_constant(*launch);
+        need_constant(*launch, fetched);
       } else if (const auto* fetch = std::get_if<Code::Fetch>(&instruction)) {
-        refuse(
-            fmt::format("element {} of %{} decides sizes", fetch->element, program_.buffers[static_cast<std::size_t>(fetch->buffer)].name));
+        const std::string& name = program_.buffers[static_cast<std::size_t>(fetch->buffer)].name;
+        if (fetched.empty()) fetched = fmt::format("element {} of %{} decides sizes or branches", fetch->element, name);
       } else if (!std::holds_alternative<Code::RunStage>(instruction)) {
-        refuse("it has control flow" + source_of(instruction));
+        refuse("it has control flow" + source_of(instruction) + (fetched.empty() ? "" : ": " + fetched));
       }
     }
+    if (!fetched.empty()) refuse(fetched);
     for (const Code::Output& output : program_.outputs)
       for (const Code::Slot slot : output.dims)
         if (!size(slot).is_constant()) refuse(fmt::format("output '{}' has dims ({})", output.name, texts(output.dims)));
-    for (const Program::Stage& stage : program_.stages)
-      for (const Program::Check& check : stage.checks)
+    for (const Program::Stage* stage : entry_stages())
+      for (const Program::Check& check : stage->checks)
         if (!size(check.left).is_constant() || !size(check.right).is_constant()) refuse(check.message + " is checked at run time");
   }
 
  private:
+  // Other functions, which nothing calls in a static program, have stages and slots of their own.
+  std::vector<const Program::Stage*> entry_stages() const {
+    std::vector<const Program::Stage*> stages;
+    for (const Code::Instruction& instruction : program_.instructions)
+      if (const auto* run = std::get_if<Code::RunStage>(&instruction))
+        stages.push_back(&program_.stages[static_cast<std::size_t>(run->stage)]);
+    return stages;
+  }
+
   const Dim& size(Code::Slot slot) const { return sizes_[static_cast<std::size_t>(slot)]; }
 
   std::string texts(const std::vector<Code::Slot>& slots) const {
@@ -59,7 +68,7 @@ class Gate {
     return fmt::format("{}", fmt::join(list, ", "));
   }
 
-  void need_constant(const Code::Launch& launch) const {
+  void need_constant(const Code::Launch& launch, const std::string& fetched) const {
     const Region& region = program_.kernels[static_cast<std::size_t>(launch.kernel)].region;
     bool constant = true;
     for (const Code::Slot slot : launch.extents) constant = constant && size(slot).is_constant();
@@ -67,7 +76,7 @@ class Gate {
     std::vector<std::string> list;
     for (std::size_t i = 0; i < launch.extents.size(); ++i)
       list.push_back(fmt::format("{} = {}", region.body.symbols.names()[i], size(launch.extents[i]).to_string()));
-    refuse(fmt::format("{} '{}' has dims {}", region.name, launch.source, fmt::join(list, ", ")));
+    refuse(fmt::format("{} '{}' has dims {}{}", region.name, launch.source, fmt::join(list, ", "), fetched.empty() ? "" : ": " + fetched));
   }
 
   static std::string source_of(const Code::Instruction& instruction) {
