@@ -20,10 +20,10 @@ import numpy
 import encoder
 
 
-def run_anydim(program, model, batch, names, threads):
-    """Runs one batch through `anydim run` and returns its outputs by name."""
+def run_anydim(program, model, batch, names, threads, options=()):
+    """Runs one batch through `anydim run`, with further options, and returns its outputs by name."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [program, "run", model, "--output", folder, "--threads", str(threads), "--quiet"]
+        command = [program, "run", model, "--output", folder, "--threads", str(threads), "--quiet", *options]
         for name, value in batch.items():
             numpy.save(f"{folder}/in.{name}.npy", value)
             command += ["--input", f"{name}={folder}/in.{name}.npy"]

@@ -240,6 +240,67 @@ def newer_exporter():
     return model, inputs, [(1, 1), (2, 5), (4, 31)]
 
 
+def lstm_tagger():
+    """Tags for words: embedding, two bidirectional LSTM layers as torch.onnx writes nn.LSTM(batch_first=True) of packed sequences, a linear layer; opset 14."""
+    graph, width, hidden, tags = Graph(5), 12, 8, 5
+    ids, lengths = graph.input("ids", INT64, ["batch", "seq"]), graph.input("lengths", INT64, ["batch"])
+    x = graph.op("Transpose", graph.op("Gather", graph.weight(60, width), ids), perm=[1, 0, 2])
+    counts = cast(graph, lengths, TensorProto.INT32)
+    for layer in range(2):
+        state = graph.op("ConstantOfShape", graph.vector(graph.index(2), graph.dim(ids, 0), graph.index(hidden)),
+                         value=helper.make_tensor("", FLOAT, [1], [0.0]))
+        inner = width if layer == 0 else 2 * hidden
+        operands = [x, graph.weight(2, 4 * hidden, inner), graph.weight(2, 4 * hidden, hidden), graph.weight(2, 8 * hidden), counts, state, state]
+        y, last, _ = graph.op("LSTM", *operands, outputs=3, hidden_size=hidden, direction="bidirectional")
+        merged = graph.op("Transpose", y, perm=[0, 2, 1, 3])
+        x = graph.op("Reshape", merged, graph.ints(0, 0, -1))
+    back = graph.op("Transpose", x, perm=[1, 0, 2])
+    logits = graph.op("Add", graph.op("MatMul", back, graph.weight(2 * hidden, tags)), graph.weight(tags), to="logits")
+    graph.op("ArgMax", logits, axis=-1, keepdims=0, to="tags")
+    graph.op("Identity", last, to="last_state")
+    graph.output("logits", FLOAT, ["batch", "seq", tags])
+    graph.output("tags", INT64, ["batch", "seq"])
+    graph.output("last_state", FLOAT, [2, "batch", hidden])
+
+    def inputs(random, batch, length):
+        lengths = numpy.sort(random.integers(1, length + 1, batch))[::-1].copy()
+        lengths[0] = length
+        return {"ids": random.integers(0, 60, (batch, length)), "lengths": lengths}
+
+    return graph.model(14), inputs, [(1, 1), (2, 6), (3, 33)]
+
+
+def sequences():
+    """Parts of a tensor as a sequence: taken, put in, dropped, mapped and joined again; an optional on the way; opset 17."""
+    graph = Graph(6)
+    x, size, place = graph.input("x", FLOAT, ["rows", 3]), graph.input("size", INT64, []), graph.input("place", INT64, [])
+    parts = graph.op("SplitToSequence", x, size, axis=0)
+    graph.op("SequenceLength", parts, to="count")
+    taken = graph.op("SequenceAt", parts, place)
+    body = helper.make_graph([helper.make_node("Mul", ["part", "factor"], ["scaled"]), helper.make_node("Add", ["scaled", "factor"], ["sum"])], "body",
+                             [helper.make_tensor_value_info(name, FLOAT, None) for name in ("part", "factor")],
+                             [helper.make_tensor_value_info("sum", FLOAT, None)])
+    mapped = graph.op("SequenceMap", parts, graph.constant(0.5), body=body)
+    longer = graph.op("SequenceInsert", mapped, taken, place)
+    graph.op("ConcatFromSequence", graph.op("SequenceErase", longer, graph.index(0)), axis=0, to="joined")
+    rows = graph.op("SplitToSequence", x, axis=0, keepdims=0)
+    graph.op("ConcatFromSequence", rows, axis=1, new_axis=1, to="turned")
+    pair = graph.op("SequenceConstruct", x, x, taken)
+    some = graph.op("Optional", pair)
+    graph.op("OptionalHasElement", some, to="there")
+    graph.op("SequenceAt", graph.op("OptionalGetElement", some), graph.index(-1), to="last")
+    empty = graph.op("SequenceEmpty", dtype=FLOAT)
+    graph.op("SequenceLength", graph.op("SequenceInsert", empty, x), to="one")
+    for name, dtype, dims in (("count", INT64, []), ("joined", FLOAT, ["joined", 3]), ("turned", FLOAT, [3, "rows"]), ("there", BOOL, []),
+                              ("last", FLOAT, ["part", 3]), ("one", INT64, [])):
+        graph.output(name, dtype, dims)
+
+    def inputs(random, rows, size, place):
+        return {"x": random.standard_normal((rows, 3)).astype(numpy.float32), "size": numpy.array(size), "place": numpy.array(place)}
+
+    return graph.model(17), inputs, [(1, 1, 0), (7, 2, -1), (6, 2, 1), (40, 33, 1)]
+
+
 def reference(name, of):
     attribute = onnx.AttributeProto()
     attribute.name, attribute.ref_attr_name, attribute.type = name, of, onnx.AttributeProto.FLOAT
@@ -252,4 +313,5 @@ def attribute_node(kind, inputs, outputs, name, of):
     return node
 
 
-ALL = {each.__name__: each for each in (t5_encoder, cached_decoder, grouped_rotary, newer_exporter)}
+ALL = {each.__name__: each for each in (t5_encoder, cached_decoder, grouped_rotary, newer_exporter, lstm_tagger, sequences)}
+CONTROL_FLOW = {"lstm_tagger", "sequences"}  # loops and lists: nothing for the graph executor
