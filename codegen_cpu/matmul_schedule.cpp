@@ -66,6 +66,7 @@ std::set<std::int64_t> MatmulSchedule::row_counts(ir::Interval extent) const {
     share(task_rows, ceiling(task_rows, rows), [&](std::int64_t count) { counts.insert(count); });
   };
   const std::int64_t low = std::max<std::int64_t>(extent.low, 1);
+  extent.high = std::max(extent.high, low);  // an extent of 0 has a micro-kernel that nothing calls
   const std::int64_t tried = std::min(extent.high, low + most_tried);
   for (std::int64_t total = low; total <= tried; ++total) {
     if (static_cast<std::int64_t>(counts.size()) == rows) return counts;

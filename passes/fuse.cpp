@@ -62,6 +62,17 @@ bool stays_outside(const Binding& binding) {
          (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
 }
 
+// An operand that a kernel reads before its loops, so that it lies in memory.
+bool is_offsets(Op op, std::size_t operand) {
+  switch (op) {
+    case Op::attention: return operand == 4;
+    case Op::segment_sum:
+    case Op::segment_max:
+    case Op::segment_min: return operand == 1;
+    default: return false;
+  }
+}
+
 // An operand of control flow that the host reads as one integer.
 bool is_host_integer(Op op, std::size_t operand) {
   switch (op) {
@@ -218,8 +229,9 @@ class BlockFuser {
   void add_literals(const FusionGraph& graph, Members& members) const {
     Members found;
     for (std::size_t member : members)
-      for (ValueId operand : block_.bindings[member].operands) {
-        if (operand == no_value || graph.producer(operand) < 0) continue;
+      for (std::size_t o = 0; o < block_.bindings[member].operands.size(); ++o) {
+        const ValueId operand = block_.bindings[member].operands[o];
+        if (operand == no_value || graph.producer(operand) < 0 || is_offsets(block_.bindings[member].op, o)) continue;
         auto source = static_cast<std::size_t>(graph.producer(operand));
         if (is_literal(block_.bindings[source]) && !stays_outside(block_.bindings[source])) found.insert(source);
       }

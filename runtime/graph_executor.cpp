@@ -10,26 +10,24 @@ GraphExecutor::GraphExecutor(std::shared_ptr<const Executable> executable)
     : executable_(std::move(executable)), session_(executable_->device().open_session(*executable_)),
       slots_(static_cast<std::size_t>(executable_->program().slots)) {
   executable_->kernels().complete();
-  settle_sizes();
   const std::shared_ptr<const KernelTables> tables = executable_->kernels().tables();
   for (const ir::Code::Instruction& instruction : executable_->program().instructions) {
     if (const auto* run = std::get_if<ir::Code::RunStage>(&instruction)) {
       steps_.push_back({.stage = static_cast<std::size_t>(run->stage)});
+      settle_sizes(steps_.back().stage);
     } else {
       steps_.push_back(settled(std::get<ir::Code::Launch>(instruction), *tables));
     }
   }
 }
 
-void GraphExecutor::settle_sizes() {
-  const ir::Program& program = executable_->program();
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    const ir::Program::Stage& stage = program.stages[s];
-    std::vector<std::int64_t> leaves;
-    for (const ir::Code::Slot slot : stage.leaves) leaves.push_back(slots_[static_cast<std::size_t>(slot)]);
-    const std::span<std::int64_t> values(slots_.data() + stage.first, stage.shapes.expressions.size());
-    internal_check(executable_->interpreter(s).run(leaves, values) < 0, "constant sizes have values");
-  }
+// Of a stage of the entry function: other functions have slots of their own.
+void GraphExecutor::settle_sizes(std::size_t index) {
+  const ir::Program::Stage& stage = executable_->program().stages[index];
+  std::vector<std::int64_t> leaves;
+  for (const ir::Code::Slot slot : stage.leaves) leaves.push_back(slots_[static_cast<std::size_t>(slot)]);
+  const std::span<std::int64_t> values(slots_.data() + stage.first, stage.shapes.expressions.size());
+  internal_check(executable_->interpreter(index).run(leaves, values) < 0, "constant sizes have values");
 }
 
 GraphExecutor::Step GraphExecutor::settled(const ir::Code::Launch& launch, const KernelTables& tables) const {

@@ -27,7 +27,7 @@ class GraphExecutor {
     ir::Bucket bucket{};
     std::vector<std::int64_t> extents{};
   };
-  void settle_sizes();
+  void settle_sizes(std::size_t stage);
   Step settled(const ir::Code::Launch& launch, const KernelTables& tables) const;
 
   std::shared_ptr<const Executable> executable_;
