@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,13 +23,15 @@ using namespace ir;
 inline constexpr double largest_real = 100;
 inline constexpr std::int64_t largest_integer = 1000;
 inline constexpr std::int64_t most_elements = 600;
+inline constexpr std::int64_t most_elements_of_edges = 8000;  // of graphs with large extents
 
 using Integers = std::vector<std::int64_t>;
 
 // Draws a graph step by step; a step that the shape rules or a call do not accept is left out.
 class Builder {
  public:
-  explicit Builder(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {
+  Builder(std::uint64_t seed, const RandomGraphOptions& options)
+      : options_(options), state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {
     for (int i = 0; i < 8; ++i) next();
   }
 
@@ -46,11 +49,8 @@ class Builder {
       graph.calls.emplace_back();
       for (ValueId parameter : function_.body.parameters) graph.calls.back().push_back(tensors_[call].at(parameter));
     }
-    for (Value& value : function_.values)
-      if (std::find(function_.body.parameters.begin(), function_.body.parameters.end(),
-                    static_cast<ValueId>(&value - function_.values.data())) == function_.body.parameters.end())
-        value.type = {};
-    graph.module.functions.push_back(std::move(function_));
+    graph.module.functions.push_back(bare_function());
+    for (Function& callee : callees_) graph.module.functions.push_back(std::move(callee));
     return graph;
   }
 
@@ -70,17 +70,44 @@ class Builder {
     return list[below(list.size())];
   }
 
+  DType any_dtype() {
+    return pick(std::vector<DType>{DType::F64, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I32, DType::I16, DType::I8,
+                                   DType::U8, DType::U16, DType::U32, DType::U64});
+  }
+  static bool has_sign(DType dtype) {
+    return is_float(dtype) || dtype == DType::I64 || dtype == DType::I32 || dtype == DType::I16 || dtype == DType::I8;
+  }
+
   // ---- Symbols and parameters ----
 
   void choose_symbols() {
     static const Integers extents{0, 1, 1, 2, 3, 5, 7};
-    for (const char* name : {"n", "m", "s"}) function_.symbols.declare(name);
+    calls_symbols_ = {"n", "m", "s"};
+    for (const std::string& name : calls_symbols_) function_.symbols.declare(name);
+    if (options_.whole_language) {
+      choose_edges();
+      return;
+    }
     for (int call = 0; call < 3; ++call) {
       std::map<std::string, std::int64_t> values;
       for (const char* name : {"n", "m", "s"}) values[name] = pick(extents);
       if (call == 0)
         for (auto& [name, value] : values) value = std::max<std::int64_t>(value, 2);
       if (chance(40)) values["m"] = values["n"];
+      calls_.push_back(values);
+    }
+    tensors_.resize(calls_.size());
+  }
+
+  // Last extents of buckets that the code generator cuts rows of products and of attention at.
+  void choose_edges() {
+    const std::int64_t edge = pick(Integers{6, 6, 32, 32, 64});
+    const bool least = chance(75);
+    for (const std::int64_t n : {std::int64_t{least ? 0 : 2}, std::int64_t{least ? 1 : 3}, edge, edge + 1, pick(Integers{97, 130, 260})}) {
+      std::map<std::string, std::int64_t> values{
+          {"n", n}, {"m", 2 + static_cast<std::int64_t>(below(3))}, {"s", 1 + static_cast<std::int64_t>(below(3))}};
+      if (chance(10)) values["m"] = n;
+      if (chance(15)) values["s"] = 0;
       calls_.push_back(values);
     }
     tensors_.resize(calls_.size());
@@ -93,15 +120,10 @@ class Builder {
   }
 
   Dim random_dim() {
-    switch (below(7)) {
-      case 0: return Dim::symbol("n");
-      case 1: return Dim::symbol("m");
-      case 2: return Dim::symbol("s");
-      case 3: return 1;
-      case 4: return 4;
-      case 5: return 6;
-      default: return Dim::symbol("n");
-    }
+    const std::size_t choice = below(7);
+    if (choice >= 3 && choice < 6) return pick(Integers{1, 4, 6});
+    const std::vector<std::string>& names = calls_symbols_;
+    return names.empty() ? Dim(1) : Dim::symbol(names[choice == 6 ? 0 : choice % names.size()]);
   }
 
   std::int64_t value(std::size_t call, const Dim& dim) const {
@@ -120,11 +142,13 @@ class Builder {
   }
 
   void add_parameter(std::optional<TensorType> wanted = {}) {
+    if (!takes_parameters_) throw Error(ErrorKind::Inputs, "given up");
     TensorType type;
     if (wanted) {
       type = *wanted;
     } else {
       type.dtype = chance(75) ? DType::F32 : chance(60) ? DType::I64 : DType::Bool;
+      if (options_.whole_language && chance(20)) type.dtype = any_dtype();
       for (std::size_t i = 0, rank = below(5); i < rank; ++i) type.dims.push_back(random_dim());
     }
     ValueId id = function_.add_value("x" + std::to_string(function_.values.size()), type);
@@ -133,7 +157,7 @@ class Builder {
     for (std::size_t call = 0; call < calls_.size(); ++call) {
       Integers dims;
       for (const Dim& dim : type.dims) dims.push_back(value(call, dim));
-      tensors_[call].emplace(id, random_tensor(type.dtype, dims, type.dtype == DType::Bool ? 0 : -2, high));
+      tensors_[call].emplace(id, random_tensor(type.dtype, dims, has_sign(type.dtype) ? -2 : 0, high));
     }
     know(id, {}, true);
   }
@@ -171,8 +195,9 @@ class Builder {
         std::vector<const Tensor*> operands;
         for (ValueId operand : binding.operands) operands.push_back(operand == no_value ? nullptr : &tensors_[call].at(operand));
         computed.push_back(evaluate_binding(function_, binding, operands, [&](const Dim& dim) { return value(call, dim); }));
+        const bool settled = exact || info(binding.op).has(traits::moves) || info(binding.op).has(traits::reduces) || has_special(operands);
         for (const Tensor& tensor : computed.back())
-          if (!is_ordinary(tensor)) throw Error(ErrorKind::Inputs, "not an ordinary value");
+          if (!is_ordinary(tensor, settled)) throw Error(ErrorKind::Inputs, "not an ordinary value");
       }
       for (std::size_t i = 0; i < result_count; ++i) {
         function_.values[binding.results[i]].type = rule.types[i];
@@ -186,7 +211,7 @@ class Builder {
     function_.symbols = std::move(symbols);
     if (binding.op == Op::constant) constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
     std::vector<ValueId> results = binding.results;
-    function_.body.bindings.push_back(std::move(binding));
+    block_->bindings.push_back(std::move(binding));
     return results;
   }
 
@@ -216,13 +241,28 @@ class Builder {
   }
   ValueId integers(const Integers& list) { return constant(Tensor::of(DType::I64, {static_cast<std::int64_t>(list.size())}, list)); }
 
-  static bool is_ordinary(const Tensor& tensor) {
-    if (tensor.elements() > most_elements) return false;
+  // Small numbers. Infinities and NaN only where no rounding decides on them (`settled`), in graphs of the whole language.
+  bool is_ordinary(const Tensor& tensor, bool settled) const {
+    if (tensor.elements() > (options_.whole_language ? most_elements_of_edges : most_elements)) return false;
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-      if (is_float(tensor.dtype()) ? !(std::abs(tensor.real_at(i)) <= largest_real) : std::abs(tensor.integer_at(i)) > largest_integer)
-        return false;
+      if (!is_float(tensor.dtype())) {
+        const std::int64_t integer = tensor.integer_at(i);
+        if (integer < -largest_integer || integer > largest_integer) return false;
+        continue;
+      }
+      const double real = tensor.real_at(i);
+      if (!std::isfinite(real) ? !(settled && options_.whole_language) : std::abs(real) > largest_real) return false;
     }
     return true;
+  }
+
+  static bool has_special(const std::vector<const Tensor*>& operands) {
+    for (const Tensor* tensor : operands) {
+      if (tensor == nullptr || !is_float(tensor->dtype())) continue;
+      for (std::int64_t i = 0; i < tensor->elements(); ++i)
+        if (!std::isfinite(tensor->real_at(i))) return true;
+    }
+    return false;
   }
 
   // Small differences of rounding in the operands stay small in the result.
@@ -232,6 +272,9 @@ class Builder {
       case Op::ceil:
       case Op::round:
       case Op::sign:
+      case Op::mod:
+      case Op::top_k:
+      case Op::dyn_top_k:
       case Op::arg_max:
       case Op::arg_min: return false;
       case Op::cast: return is_float(dtype_attribute(binding, "to"));
@@ -276,7 +319,7 @@ class Builder {
   std::vector<ValueId> values_of(const std::function<bool(const TensorType&)>& fits) const {
     std::vector<ValueId> list;
     for (ValueId id = 0; id < function_.values.size(); ++id)
-      if (fits(type(id))) list.push_back(id);
+      if (function_.values[id].type.is_tensor() && !hidden_.contains(id) && fits(type(id))) list.push_back(id);
     return list;
   }
 
@@ -300,7 +343,7 @@ class Builder {
         dims.insert(dims.begin(), extent.value_or(1));
         if (chance(40)) break;
       }
-      return constant(random_tensor(mine.dtype, dims, mine.dtype == DType::Bool ? 0 : -2, mine.dtype == DType::Bool ? 2 : 4));
+      return constant(random_tensor(mine.dtype, dims, has_sign(mine.dtype) ? -2 : 0, mine.dtype == DType::Bool ? 2 : 4));
     }
     return any(mine.dtype);
   }
@@ -369,6 +412,42 @@ class Builder {
   void counted();
   void from_elements();
 
+  // ---- What the steps above don't draw: random_graph_twins.cpp ----
+
+  ValueId input_of(const std::vector<Integers>& elements);
+  ValueId integers_from_somewhere(const Integers& list);
+  ValueId any_numbers();
+  void any_elementwise();
+  void filled();
+  void views_by_tensors();
+  void places_by_tensors();
+  void reductions_by_tensors();
+  void resized();
+  void largest();
+  void segments();
+  void demands();
+  void bound_count();
+
+  // ---- Blocks, functions, lists: random_graph_control.cpp ----
+
+  struct Snapshot;
+  Snapshot snapshot() const;
+  void go_back(Snapshot earlier);
+  void or_go_back(const std::function<void()>& step);
+  Function bare_function() const;
+  std::vector<ValueId> structure(Binding binding, std::size_t result_count, bool exact);
+  void value_opaque_symbols();
+  Block filled_block(std::vector<ValueId> parameters, const std::function<void(Block&)>& finish);
+  ValueId block_parameter(const std::string& name, const TensorType& type, bool exact, const std::function<Tensor(std::size_t)>& tensor);
+  ValueId like(ValueId id);
+  ValueId truth();
+  Function callee_over(const std::vector<ValueId>& operands, std::uint64_t seed) const;
+  void conditional();
+  void repetition();
+  void function_call();
+  void tuples();
+  void lists();
+
   // ---- As exporters write them: random_graph_patterns.cpp ----
 
   void written_gelu();
@@ -380,8 +459,14 @@ class Builder {
 
   void choose_results();
 
+  RandomGraphOptions options_;
   std::uint64_t state_;
   Function function_;
+  Block* block_ = &function_.body;  // that bindings go to
+  std::set<ValueId> hidden_;        // values of blocks that are closed
+  std::vector<Function> callees_;   // the module's functions after @main
+  bool takes_parameters_ = true;
+  std::vector<std::string> calls_symbols_;  // that parameters bind
   std::vector<std::map<std::string, std::int64_t>> calls_;
   std::vector<std::map<ValueId, Tensor>> tensors_;  // by call: every value
   std::map<ValueId, Tensor> constants_;

@@ -21,7 +21,24 @@ void Builder::add_something() {
                                                     &Builder::side_by_side,    &Builder::counted,
                                                     &Builder::integer_work,    &Builder::from_elements,
                                                     &Builder::place,           &Builder::order};
-    (this->*steps[below(std::size(steps))])();
+    static constexpr void (Builder::* more_steps[])() = {&Builder::any_elementwise,
+                                                         &Builder::any_elementwise,
+                                                         &Builder::filled,
+                                                         &Builder::views_by_tensors,
+                                                         &Builder::places_by_tensors,
+                                                         &Builder::reductions_by_tensors,
+                                                         &Builder::resized,
+                                                         &Builder::largest,
+                                                         &Builder::segments,
+                                                         &Builder::demands,
+                                                         &Builder::bound_count,
+                                                         &Builder::conditional,
+                                                         &Builder::repetition,
+                                                         &Builder::function_call,
+                                                         &Builder::tuples,
+                                                         &Builder::lists};
+    if (options_.whole_language && chance(35)) (this->*more_steps[below(std::size(more_steps))])();
+    else (this->*steps[below(std::size(steps))])();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
   }
@@ -331,17 +348,13 @@ void Builder::from_elements() {
   ValueId shape = shape_value(dims);
   if (chance(50)) {
     // An input with the right elements for every call.
-    ValueId id = function_.add_value("k" + std::to_string(function_.values.size()),
-                                     TensorType{DType::I64, {Dim(static_cast<std::int64_t>(dims.size()))}});
-    function_.body.parameters.push_back(id);
+    std::vector<Integers> lists;
     for (std::size_t call = 0; call < calls_.size(); ++call) {
-      Integers elements;
-      for (const Dim& dim : dims) elements.push_back(value(call, dim));
-      if (!elements.empty() && chance(30)) elements.back() = -1;
-      tensors_[call].emplace(id, Tensor::of(DType::I64, {static_cast<std::int64_t>(elements.size())}, elements));
+      lists.emplace_back();
+      for (const Dim& dim : dims) lists.back().push_back(value(call, dim));
+      if (!lists.back().empty() && chance(30)) lists.back().back() = -1;
     }
-    know(id, {}, true);
-    shape = id;
+    shape = input_of(lists);
     // Computed from an input: the host must fetch it.
     if (chance(50)) {
       ValueId zeros = must(Op::cast, {must(Op::cast, {shape}, {{"to", DType::F32}})}, {{"to", DType::I64}});
@@ -361,7 +374,8 @@ void Builder::choose_results() {
   std::vector<ValueId> results;
   for (const Binding& binding : function_.body.bindings)
     for (ValueId result : binding.results)
-      if (!read[result] ? results.size() < 4 : chance(6)) results.push_back(result);
+      if (!function_.values[result].type.is_tensor()) continue;
+      else if (!read[result] ? results.size() < 4 : chance(6)) results.push_back(result);
   if (results.empty()) results.push_back(function_.body.parameters[0]);
   if (chance(5)) results.push_back(results[0]);
   for (ValueId result : results) {
@@ -374,6 +388,6 @@ void Builder::choose_results() {
 
 namespace anydim::tests {
 
-RandomGraph random_graph(std::uint64_t seed) { return random_graphs::Builder(seed).build(); }
+RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options) { return random_graphs::Builder(seed, options).build(); }
 
 }  // namespace anydim::tests

@@ -1,0 +1,196 @@
+// Random graphs on everything that computes them (agreement.h), and what fails made small.
+//
+//   fuzz_graphs SEED COUNT [FOLDER]     COUNT graphs from SEED on; reduced failures go to FOLDER (default: the working folder) as fuzz_SEED.test
+//   fuzz_graphs --case FILE             the cases of a file
+//   fuzz_graphs --print SEED            the graph as a case
+//   fuzz_graphs --onnx SEED COUNT FOLDER    those with an ONNX form as ONNX tests FOLDER/seed_N (onnx_peer.py runs them)
+//
+// Batches run in processes of their own: a crash or a hang counts as a failure of its graph and ends nothing else. The last line is a JSON object
+// with the counts; the exit code is 1 where anything failed. A failure becomes a test when its file moves to tests/fuzz/cases.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/fuzz/agreement.h"
+#include "tests/fuzz/apart.h"
+#include "tests/fuzz/case_file.h"
+#ifdef ANYDIM_ONNX
+#include "tests/fuzz/onnx_export.h"
+#endif
+#include "tests/fuzz/reduction.h"
+
+namespace {
+
+using namespace anydim;
+using namespace anydim::tests;
+
+constexpr std::uint64_t batch = 50;
+constexpr int seconds_a_graph = 120;
+
+struct Counts {
+  std::uint64_t graphs = 0, failed = 0, unstable = 0, graph_runs = 0, graph_refusals = 0;
+};
+
+class Fuzzer {
+ public:
+  explicit Fuzzer(std::filesystem::path folder) : folder_(std::move(folder)) {
+    std::string name = (std::filesystem::exists("/dev/shm") ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
+                       "anydim_fuzz_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder for kernels");
+    options_.cache = name;
+  }
+  ~Fuzzer() {
+    std::error_code ignored;
+    std::filesystem::remove_all(options_.cache, ignored);
+  }
+
+  void run(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t seed = first; seed < first + count;) {
+      const std::uint64_t end = std::min(first + count, seed + batch);
+      const ApartResult result = run_apart(
+          [&](const auto& say) {
+            const CompileTarget target = make_target();
+            for (std::uint64_t each = seed; each < end; ++each) {
+              say(fmt::format("start {}\n", each));
+              say(line_of(agreement(random_graph(each, whole_language), target, options_)));
+            }
+          },
+          seconds_a_graph);
+      seed = read_report(result, seed);
+    }
+  }
+
+  // Of one graph in a process of its own: "" or "stage\ndetail".
+  std::string failure(const RandomGraph& graph) const {
+    const ApartResult result = run_apart(
+        [&](const auto& say) {
+          const Agreement found = agreement(graph, make_target(), options_);
+          if (!found) say(found.stage + "\n" + found.detail);
+        },
+        seconds_a_graph);
+    return result.death.empty() ? result.said : "crash\n" + result.death + " " + result.said;
+  }
+
+  const Counts& counts() const { return counts_; }
+
+ private:
+  static std::string line_of(const Agreement& found) {
+    return fmt::format("{} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.graph_runs, found.graph_refusals);
+  }
+
+  // The seed to go on with.
+  std::uint64_t read_report(const ApartResult& result, std::uint64_t seed) {
+    std::istringstream lines(result.said);
+    bool at_work = false;
+    for (std::string word; lines >> word;) {
+      if (word == "start") {
+        lines >> seed;
+        at_work = true;
+        continue;
+      }
+      if (word != "right" && word != "wrong") break;
+      std::uint64_t unstable = 0, runs = 0, refusals = 0;
+      lines >> unstable >> runs >> refusals;
+      ++counts_.graphs;
+      counts_.unstable += unstable;
+      counts_.graph_runs += runs;
+      counts_.graph_refusals += refusals;
+      if (word == "wrong") report(seed);
+      at_work = false;
+      ++seed;
+    }
+    if (!at_work) {
+      if (!result.death.empty()) throw std::runtime_error("a batch ended between two graphs: " + result.death + " " + result.said);
+      return seed;
+    }
+    ++counts_.graphs;
+    report(seed);
+    return seed + 1;
+  }
+
+  void report(std::uint64_t seed) {
+    ++counts_.failed;
+    RandomGraph graph = random_graph(seed, whole_language);
+    std::string found = failure(graph);
+    if (found.empty()) {
+      fmt::print("seed {}: failed in its batch, not alone\n", seed);
+      return;
+    }
+    const std::string stage = found.substr(0, found.find('\n'));
+    graph = reduce(std::move(graph), [&](const RandomGraph& smaller) {
+      const std::string why = failure(smaller);
+      if (why.substr(0, why.find('\n')) != stage) return false;
+      found = why;
+      return true;
+    });
+    std::replace(found.begin(), found.end(), '\n', ' ');
+    const auto file = folder_ / fmt::format("fuzz_{}.test", seed);
+    std::ofstream(file) << case_text(graph, found);
+    fmt::print("seed {}: {}; reduced to {}\n", seed, found, file.string());
+    std::fflush(stdout);
+  }
+
+  static constexpr RandomGraphOptions whole_language{.whole_language = true};
+  std::filesystem::path folder_;
+  AgreementOptions options_;
+  Counts counts_;
+};
+
+int run_file(const std::filesystem::path& file) {
+  const Fuzzer fuzzer(".");
+  bool failed = false;
+  for (const GraphCase& one : read_cases(file)) {
+    const std::string why = fuzzer.failure(one.graph);
+    fmt::print("{}: {}\n", one.title, why.empty() ? "right" : why);
+    failed = failed || !why.empty();
+  }
+  return failed ? 1 : 0;
+}
+
+int run(int count, char** arguments) {
+  if (count == 3 && std::strcmp(arguments[1], "--case") == 0) return run_file(arguments[2]);
+  if (count == 3 && std::strcmp(arguments[1], "--print") == 0) {
+    fmt::print("{}", case_text(random_graph(std::strtoull(arguments[2], nullptr, 10), {.whole_language = true}), arguments[2]));
+    return 0;
+  }
+#ifdef ANYDIM_ONNX
+  if (count == 5 && std::strcmp(arguments[1], "--onnx") == 0) {
+    const std::uint64_t first = std::strtoull(arguments[2], nullptr, 10), graphs = std::strtoull(arguments[3], nullptr, 10);
+    for (std::uint64_t seed = first; seed < first + graphs; ++seed)
+      write_onnx_test(random_graph(seed, {.whole_language = true}), std::filesystem::path(arguments[4]) / fmt::format("seed_{}", seed));
+    return 0;
+  }
+#endif
+  if (count < 3 || count > 4) {
+    fmt::print(stderr, "usage: fuzz_graphs SEED COUNT [FOLDER] | --case FILE | --print SEED | --onnx SEED COUNT FOLDER\n");
+    return 2;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  Fuzzer fuzzer(count > 3 ? arguments[3] : ".");
+  fuzzer.run(std::strtoull(arguments[1], nullptr, 10), std::strtoull(arguments[2], nullptr, 10));
+  const Counts& counts = fuzzer.counts();
+  fmt::print(
+      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"graph_executor_calls\": {}, \"graph_executor_refusals\": {}, \"seconds\": "
+      "{:.1f}}}\n",
+      counts.graphs, counts.failed, counts.unstable, counts.graph_runs, counts.graph_refusals,
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return counts.failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    return run(count, arguments);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "fuzz_graphs: {}\n", error.what());
+    return 1;
+  }
+}

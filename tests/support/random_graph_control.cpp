@@ -1,0 +1,298 @@
+#include "ir/infer.h"
+#include "tests/support/random_graph_builder.h"
+
+namespace anydim::tests::random_graphs {
+
+namespace {
+
+void forget_from(std::map<ValueId, Tensor>& tensors, ValueId first) { tensors.erase(tensors.lower_bound(first), tensors.end()); }
+
+}  // namespace
+
+// What steps of several bindings go back to where the whole is not accepted.
+struct Builder::Snapshot {
+  Function function;
+  std::vector<Contents> contents;
+  std::vector<bool> exact;
+  std::set<ValueId> hidden;
+  std::vector<Function> callees;
+  std::vector<std::map<std::string, std::int64_t>> calls;
+};
+
+Builder::Snapshot Builder::snapshot() const {
+  if (block_ != &function_.body) throw Error(ErrorKind::Inputs, "given up");  // inference needs whole functions
+  return {function_, contents_, exact_, hidden_, callees_, calls_};
+}
+
+void Builder::go_back(Snapshot earlier) {
+  function_ = std::move(earlier.function);
+  contents_ = std::move(earlier.contents);
+  exact_ = std::move(earlier.exact);
+  hidden_ = std::move(earlier.hidden);
+  callees_ = std::move(earlier.callees);
+  calls_ = std::move(earlier.calls);
+  block_ = &function_.body;
+  const auto first = static_cast<ValueId>(function_.values.size());
+  for (auto& tensors : tensors_) forget_from(tensors, first);
+  forget_from(constants_, first);
+}
+
+void Builder::or_go_back(const std::function<void()>& step) {
+  Snapshot earlier = snapshot();
+  try {
+    step();
+  } catch (const Error&) {
+    go_back(std::move(earlier));
+    throw;
+  }
+}
+
+// The function as it stands, without what inference adds.
+Function Builder::bare_function() const {
+  Function bare = function_;
+  bare.symbols = {};
+  for (const std::string& name : function_.symbols.names())
+    if (!function_.symbols.find(name)->opaque) bare.symbols.declare(name);
+  std::set<ValueId> parameters(bare.body.parameters.begin(), bare.body.parameters.end());
+  for (ValueId id = 0; id < bare.values.size(); ++id)
+    if (!parameters.contains(id)) bare.values[id].type = {};
+  return bare;
+}
+
+// Adds a binding whose types only inference of the whole function gives. Throws where inference, the evaluator or the values refuse it.
+std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_count, bool exact) {
+  if (block_ != &function_.body) throw Error(ErrorKind::Inputs, "given up");
+  for (std::size_t i = 0; i < result_count; ++i)
+    binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" + std::to_string(function_.values.size())));
+  const std::vector<ValueId> results = binding.results;
+  function_.body.bindings.push_back(std::move(binding));
+
+  Module module;
+  module.functions.push_back(bare_function());
+  module.functions.insert(module.functions.end(), callees_.begin(), callees_.end());
+  InferenceResult inference = infer_types(module);
+  Function& inferred = module.functions[0];
+
+  Function probe = inferred;
+  probe.body.results.clear();
+  for (ValueId result : results)
+    if (inferred.values[result].type.is_tensor()) probe.body.results.push_back(result);
+  probe.result_names.assign(probe.body.results.size(), "probe");
+  for (std::size_t call = 0; call < calls_.size(); ++call) {
+    std::vector<Tensor> inputs;
+    for (ValueId parameter : inferred.body.parameters) inputs.push_back(tensors_[call].at(parameter));
+    const std::vector<Tensor> tensors = evaluate(module, probe, inputs);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (!is_ordinary(tensors[i], exact)) throw Error(ErrorKind::Inputs, "not an ordinary value");
+      tensors_[call].insert_or_assign(probe.body.results[i], tensors[i]);
+    }
+  }
+  function_ = std::move(inferred);
+  block_ = &function_.body;
+  callees_.assign(std::make_move_iterator(module.functions.begin() + 1), std::make_move_iterator(module.functions.end()));
+  contents_ = std::move(inference.functions[0].contents);
+  exact_.resize(function_.values.size(), false);
+  for (ValueId result : results) exact_[result] = exact;
+  value_opaque_symbols();
+  return results;
+}
+
+// Inference names opaque symbols anew each time: what they are in each call follows from the tensors.
+void Builder::value_opaque_symbols() {
+  for (ValueId id = 0; id < function_.values.size(); ++id) {
+    if (hidden_.contains(id) || !function_.values[id].type.is_tensor()) continue;
+    for (std::size_t call = 0; call < calls_.size(); ++call) {
+      const auto tensor = tensors_[call].find(id);
+      if (tensor == tensors_[call].end()) continue;
+      for (std::size_t axis = 0; axis < rank(id); ++axis) {
+        const Dim& dim = type(id).dims[axis];
+        if (dim.kind() != Dim::Kind::Symbol) continue;
+        const SymbolInfo* known = function_.symbols.find(dim.leaf().symbol);
+        if (known != nullptr && known->opaque) calls_[call][dim.leaf().symbol] = tensor->second.dims()[axis];
+      }
+    }
+  }
+}
+
+// A block of some steps; `finish` adds its last bindings and results.
+Block Builder::filled_block(std::vector<ValueId> parameters, const std::function<void(Block&)>& finish) {
+  Block block;
+  block.parameters = std::move(parameters);
+  const auto first = static_cast<ValueId>(function_.values.size());
+  block_ = &block;
+  for (std::size_t i = 0, steps = 1 + below(4); i < steps; ++i) add_something();
+  finish(block);
+  block_ = &function_.body;
+  hidden_.insert(block.parameters.begin(), block.parameters.end());
+  const std::set<ValueId> inputs(function_.body.parameters.begin(), function_.body.parameters.end());
+  for (ValueId id = first; id < function_.values.size(); ++id)
+    if (!inputs.contains(id)) hidden_.insert(id);
+  return block;
+}
+
+// A value of the same element type and rank, one of the latest; itself where there is no other.
+ValueId Builder::like(ValueId id) {
+  const TensorType mine = type(id);
+  auto list = values_of([&](const TensorType& found) { return found.dtype == mine.dtype && found.rank() == mine.rank(); });
+  return list[list.size() - 1 - below(std::min<std::size_t>(4, list.size()))];
+}
+
+ValueId Builder::truth() {
+  switch (below(3)) {
+    case 0:
+      return must(Op::greater,
+                  {literal(Op::dim, {random_dim()}), constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(8))}))});
+    case 1: return must(Op::equal, {literal(Op::dim, {random_dim()}), literal(Op::dim, {random_dim()})});
+    default: {
+      std::vector<Integers> elements;
+      for (std::size_t call = 0; call < calls_.size(); ++call) elements.push_back({static_cast<std::int64_t>(below(2))});
+      return must(Op::cast, {must(Op::reshape, {input_of(elements)}, {{"shape", Integers{}}})}, {{"to", DType::Bool}});
+    }
+  }
+}
+
+void Builder::conditional() {
+  or_go_back([&] {
+    Binding binding{.op = Op::branch, .operands = {truth()}};
+    std::vector<ValueId> wanted;
+    bool exact = true;
+    const std::size_t results = 1 + below(2);
+    binding.blocks.push_back(filled_block({}, [&](Block& block) {
+      for (std::size_t i = 0; i < results; ++i) block.results.push_back(any_numbers());
+      wanted = block.results;
+    }));
+    for (ValueId id : wanted) exact = exact && exact_[id];
+    binding.blocks.push_back(filled_block({}, [&](Block& block) {
+      for (ValueId id : wanted) {
+        block.results.push_back(like(id));
+        exact = exact && exact_[block.results.back()];
+      }
+    }));
+    structure(std::move(binding), results, exact);
+  });
+}
+
+// Carried floats, and an integer that counts; sometimes every step's value is kept.
+void Builder::repetition() {
+  or_go_back([&] {
+    ValueId start = any(DType::F32);
+    const bool condition = chance(30), scanned = chance(40);
+    ValueId trips = no_value;
+    if (!condition || chance(50))
+      trips = chance(50) ? literal(Op::dim, {random_dim()})
+                         : constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(4))}));
+    Tensor yes(DType::Bool, {});
+    yes.set_integer(0, 1);
+    Binding binding{.op = Op::loop, .operands = {trips, condition ? constant(yes) : no_value, start}};
+    ValueId step = block_parameter("i", {DType::I64, {}}, true, [](std::size_t) { return Tensor::of(DType::I64, {}, Integers{0}); });
+    ValueId on = block_parameter("on", {DType::Bool, {}}, true, [&](std::size_t) { return yes; });
+    const TensorType carried_type = type(start);
+    ValueId carried = block_parameter("a", carried_type, false, [&](std::size_t call) { return tensors_[call].at(start); });
+    binding.blocks.push_back(filled_block({step, on, carried}, [&](Block& block) {
+      block.results.push_back(
+          condition ? must(Op::less, {step, constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(3))}))}) : on);
+      ValueId next = like(carried);
+      if (next == carried || chance(30)) next = must(Op::mul, {must(Op::add, {carried, number(1)}), number(0.5)});
+      block.results.push_back(next);
+      if (scanned) block.results.push_back(like(carried));
+    }));
+    hidden_.insert({step, on, carried});
+    structure(std::move(binding), scanned ? 2 : 1, false);
+  });
+}
+
+ValueId Builder::block_parameter(const std::string& name, const TensorType& type, bool exact,
+                                 const std::function<Tensor(std::size_t)>& tensor) {
+  ValueId id = function_.add_value(name, type);
+  know(id, {}, exact);
+  for (std::size_t call = 0; call < calls_.size(); ++call) tensors_[call].insert_or_assign(id, tensor(call));
+  return id;
+}
+
+// A function over what these operands are: constant extents stay, every other one is a symbol of its own or of operands that share it.
+Function Builder::callee_over(const std::vector<ValueId>& operands, std::uint64_t seed) const {
+  Builder callee(seed, options_);
+  callee.function_.name = "f" + std::to_string(callees_.size());
+  callee.takes_parameters_ = false;
+  callee.calls_.resize(calls_.size());
+  callee.tensors_.resize(calls_.size());
+  std::vector<Dim> met;
+  for (ValueId operand : operands) {
+    TensorType parameter = type(operand);
+    for (std::size_t axis = 0; axis < parameter.rank(); ++axis) {
+      Dim& dim = parameter.dims[axis];
+      if (dim.is_constant()) continue;
+      const auto found = std::find(met.begin(), met.end(), dim);
+      const std::string name = "d" + std::to_string(found - met.begin());
+      if (found == met.end()) {
+        met.push_back(dim);
+        callee.calls_symbols_.push_back(name);
+        callee.function_.symbols.declare(name);
+        for (std::size_t call = 0; call < calls_.size(); ++call) callee.calls_[call][name] = tensors_[call].at(operand).dims()[axis];
+      }
+      dim = Dim::symbol(name);
+    }
+    ValueId id = callee.function_.add_value("p" + std::to_string(callee.function_.values.size()), parameter);
+    callee.function_.body.parameters.push_back(id);
+    for (std::size_t call = 0; call < calls_.size(); ++call) callee.tensors_[call].emplace(id, tensors_[call].at(operand));
+    callee.know(id, {}, exact_[operand]);
+  }
+  for (std::size_t i = 0, steps = 2 + callee.below(5); i < steps; ++i) callee.add_something();
+  callee.choose_results();
+  if (!callee.callees_.empty()) throw Error(ErrorKind::Inputs, "given up");  // its calls count from another module
+  return callee.bare_function();
+}
+
+void Builder::function_call() {
+  or_go_back([&] {
+    std::vector<ValueId> operands{any_numbers()};
+    if (chance(60)) operands.push_back(any_numbers());
+    Function callee = callee_over(operands, next());
+    const std::size_t results = callee.body.results.size();
+    callees_.push_back(std::move(callee));
+    const auto index = static_cast<std::uint32_t>(callees_.size());
+    const bool again = chance(40);
+    for (int round = 0; round < (again ? 2 : 1); ++round) {
+      if (chance(70)) {
+        structure({.op = Op::call, .operands = operands, .callee = index}, results, false);
+        continue;
+      }
+      const std::size_t kept = below(operands.size() + 1);
+      const auto middle = operands.begin() + static_cast<std::ptrdiff_t>(kept);
+      std::vector<ValueId> applied = structure({.op = Op::closure, .operands = {operands.begin(), middle}, .callee = index}, 1, true);
+      applied.insert(applied.end(), middle, operands.end());
+      structure({.op = Op::apply, .operands = applied}, results, false);
+    }
+  });
+}
+
+void Builder::tuples() {
+  or_go_back([&] {
+    const std::vector<ValueId> parts{any_numbers(), any_numbers()};
+    const ValueId tuple = structure({.op = Op::tuple, .operands = parts}, 1, true)[0];
+    const std::size_t index = below(2);
+    structure({.op = Op::tuple_get, .operands = {tuple}, .attributes = {{"index", static_cast<std::int64_t>(index)}}}, 1,
+              exact_[parts[index]]);
+  });
+}
+
+void Builder::lists() {
+  or_go_back([&] {
+    const ValueId x = any_value();
+    std::vector<ValueId> parts{x, like(x), like(x)};
+    bool exact = true;
+    for (ValueId part : parts) exact = exact && exact_[part];
+    auto scalar = [&](std::int64_t value) { return constant(Tensor::of(DType::I64, {}, Integers{value})); };
+    const ValueId extra = parts.back();
+    if (chance(60)) parts.pop_back();
+    ValueId list = structure({.op = Op::list, .operands = parts}, 1, true)[0];
+    if (chance(40))
+      list = structure({.op = Op::list_insert, .operands = {list, extra, scalar(static_cast<std::int64_t>(below(2)))}}, 1, true)[0];
+    if (chance(30)) list = structure({.op = Op::list_erase, .operands = {list, scalar(-1)}}, 1, true)[0];
+    if (chance(40)) structure({.op = Op::list_length, .operands = {list}}, 1, true);
+    if (chance(60)) structure({.op = Op::list_at, .operands = {list, scalar(chance(50) ? 0 : -1)}}, 1, exact);
+    else if (rank(x) > 0) structure({.op = Op::list_concat, .operands = {list}, .attributes = {{"axis", axis_of(x)}}}, 1, exact);
+  });
+}
+
+}  // namespace anydim::tests::random_graphs
