@@ -72,7 +72,7 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
     most.push_back(std::max<std::int64_t>(interval.high, 1));
   }
   const MatmulExtents extents = extents_at(inputs, keys);
-  const std::int64_t most_rows = extents_at(inputs, most).rows;
+  const std::int64_t most_rows = std::max<std::int64_t>(extents_at(inputs, most).rows, 1);
   const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))));
   const std::int64_t panel = panel_columns(compute_dtype(form.accumulate));
 

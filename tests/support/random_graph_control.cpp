@@ -130,10 +130,11 @@ Block Builder::filled_block(std::vector<ValueId> parameters, const std::function
   return block;
 }
 
-// A value of the same element type and rank, one of the latest; itself where there is no other.
+// A value of the same element type and rank, one of the latest, perhaps itself.
 ValueId Builder::like(ValueId id) {
   const TensorType mine = type(id);
   auto list = values_of([&](const TensorType& found) { return found.dtype == mine.dtype && found.rank() == mine.rank(); });
+  if (list.empty()) throw Error(ErrorKind::Inputs, "given up");
   return list[list.size() - 1 - below(std::min<std::size_t>(4, list.size()))];
 }
 
