@@ -78,8 +78,8 @@ ir::Tensor integers(const std::vector<std::int64_t>& values) {
 const std::vector<std::int64_t> three{0, 4, 5, 8};  // texts of 4, 1 and 3 tokens
 const std::vector<std::int64_t> ids{7, 8, 9, 10, 3, 44, 2, 9};
 
-TEST(Ragged, RowsAndPoolingAreThePaddedOnes) {
-  const auto& model = small();
+// Texts end to end and the same padded.
+void expect_padded_results(const std::shared_ptr<const Model>& model) {
   ModelContext context(model);
   const auto got = context.run_ragged({integers(ids)}, integers(three));
   EXPECT_EQ(context.packed_rows(), 8);
@@ -106,6 +106,22 @@ TEST(Ragged, RowsAndPoolingAreThePaddedOnes) {
       for (const std::size_t pooled : {1u, 2u}) EXPECT_NEAR(got[pooled].real_at(t * 16 + e), expected[pooled].real_at(t * 16 + e), 1e-5);
     }
   }
+}
+
+TEST(Ragged, RowsAndPoolingAreThePaddedOnes) { expect_padded_results(small()); }
+
+TEST(Ragged, RowsThatSeeWhatCameBeforeThemAlone) {
+  std::string text = encoder;
+  const std::string bias = "%bias = where(%m4, %low, %zero)";
+  text.replace(text.find(bias), bias.size(), R"(%i = expand_dims(%range) {axes = (1)}
+  %j = expand_dims(%range) {axes = (0)}
+  %later = less(%i, %j)
+  %hidden = or(%m4, %later)
+  %bias = where(%hidden, %low, %zero))");
+  const auto model = compiled(text);
+  expect_padded_results(model);
+  // What rows see of one another is computed inside of attention's kernel.
+  EXPECT_EQ(model->ragged()->executable->program().kernels.size(), small()->ragged()->executable->program().kernels.size());
 }
 
 TEST(Ragged, NoTextsAndTextsWithoutTokens) {
