@@ -54,7 +54,9 @@ class CpuBackend : public ir::Backend {
                                   [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_candidates(inputs, bucket); },
                                   [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_candidates(inputs, bucket); },
                                   [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_candidates(inputs, bucket); },
-                                  [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_candidates(); }});
+                                  [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_candidates(); },
+                                  [&](const PlanInputs&, const ir::CompactForm&) { return compact_candidates(); },
+                                  [&](const PlanInputs&, const ir::SortForm&) { return sort_candidates(); }});
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {
@@ -64,7 +66,9 @@ class CpuBackend : public ir::Backend {
                    [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_cost(inputs, schedule, keys, threads); },
                    [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_cost(inputs, schedule, keys, threads); },
                    [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_cost(inputs, schedule, keys, threads); },
-                   [&](const PlanInputs& inputs, const ir::OrderedForm&) { return ordered_cost(inputs, schedule, keys, threads); }});
+                   [&](const PlanInputs& inputs, const ir::OrderedForm&) { return ordered_cost(inputs, schedule, keys, threads); },
+                   [&](const PlanInputs& inputs, const ir::CompactForm&) { return compact_cost(inputs, keys, threads); },
+                   [&](const PlanInputs& inputs, const ir::SortForm&) { return sort_cost(inputs, schedule, keys, threads); }});
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
@@ -72,7 +76,10 @@ class CpuBackend : public ir::Backend {
                                   [](const PlanInputs& inputs, const ir::RowForm&) { return rows_edges(inputs); },
                                   [](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_edges(inputs); },
                                   [](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_edges(inputs); },
-                                  [](const PlanInputs& inputs, const ir::OrderedForm&) { return ordered_edges(inputs); }});
+                                  [](const PlanInputs& inputs, const ir::OrderedForm&) { return ordered_edges(inputs); },
+                                  [](const PlanInputs& inputs, const auto&) {
+                                    return std::vector<std::vector<std::int64_t>>(inputs.region.keys.size());
+                                  }});
   }
 
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
@@ -107,7 +114,9 @@ ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, 
                             [&](const ir::RowForm& rows) { return emit_rows(kernel, rows, schedule); },
                             [&](const ir::MatmulForm& matmul) { return emit_matmul(kernel, matmul, schedule); },
                             [&](const ir::AttentionForm& attention) { return emit_attention(kernel, attention, schedule); },
-                            [&](const ir::OrderedForm& ordered) { return emit_ordered(kernel, ordered, schedule); }},
+                            [&](const ir::OrderedForm& ordered) { return emit_ordered(kernel, ordered, schedule); },
+                            [&](const ir::CompactForm& compact) { return emit_compact(kernel, compact); },
+                            [&](const ir::SortForm& sort) { return emit_sort(kernel, sort, schedule); }},
                  form.skeleton);
   return kernel.finish(emitted.tasks, emitted.scratch_bytes);
 }

@@ -18,6 +18,8 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir
 EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form, const ir::Schedule& schedule);
 EmittedKernel emit_attention(KernelBuilder& kernel, const ir::AttentionForm& form, const ir::Schedule& schedule);
 EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form, const ir::Schedule& schedule);
+EmittedKernel emit_compact(KernelBuilder& kernel, const ir::CompactForm& form);
+EmittedKernel emit_sort(KernelBuilder& kernel, const ir::SortForm& form, const ir::Schedule& schedule);
 
 // The kernel of one region and bucket: the emitter of its skeleton, compiled.
 ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket,

@@ -44,6 +44,12 @@ std::vector<ir::Schedule> ordered_candidates();
 double ordered_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> ordered_edges(const PlanInputs& inputs);
 
+// One candidate, no edges: `compact` runs on one worker, `sort grain=ITEMS` takes whole rows.
+std::vector<ir::Schedule> compact_candidates();
+double compact_cost(const PlanInputs& inputs, std::span<const std::int64_t> keys, int threads);
+std::vector<ir::Schedule> sort_candidates();
+double sort_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
+
 // Value of a product of extents (of a loop form's iteration space, in order): constants are themselves, the others the
 // region's keys, and a middling size where the region has no keys.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys);

@@ -76,6 +76,8 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs);
 MatmulForm derive_matmul(AccessContext& context, const Binding& matmul, std::span<const ValueId> outputs);
 bool is_ordered(Op op);  // has an ordered form, after expansion
 OrderedForm derive_ordered(AccessContext& context, const Binding& binding, std::span<const ValueId> outputs);
+CompactForm derive_compact(AccessContext& context, const Binding& binding, std::span<const ValueId> outputs);
+SortForm derive_sort(AccessContext& context, const Binding& binding, std::span<const ValueId> outputs);
 AttentionForm derive_attention(AccessContext& context, const Binding& attention, std::span<const ValueId> outputs);
 
 // Joins neighbouring iterations into one where every access sees them as one contiguous run. Loop order stays.

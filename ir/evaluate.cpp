@@ -151,6 +151,13 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::top_k:
     case Op::dyn_top_k: return evaluate_top_k(call);
 
+    case Op::argsort: return {evaluate_argsort(call)};
+    case Op::nonzero: return {evaluate_nonzero(call)};
+    case Op::compress: return {evaluate_compress(call)};
+    case Op::unique: return evaluate_unique(call);
+    case Op::non_max_suppression: return {evaluate_non_max_suppression(call)};
+    case Op::compact: return evaluate_compact(call);
+
     case Op::matmul: return {evaluate_matmul(call)};
     case Op::softmax:
     case Op::log_softmax: return {evaluate_softmax(call)};

@@ -93,11 +93,18 @@ std::optional<int> Facts::direction(const Dim& dim, const DimLeaf& symbol) {
 // Puts a symbol's end of range in its place. Where a symbol is below an extent, that goes first: as long as it is there, the extent's own
 // symbols cannot be replaced without loss.
 std::optional<Dim> Facts::without_a_symbol(const Dim& dim, bool loops) {
-  for (const DimLeaf& leaf : dim.leaves()) {
+  const std::set<DimLeaf> leaves = dim.leaves();
+  const auto bounds_another = [&](const DimLeaf& leaf) {
+    return std::ranges::any_of(leaves, [&](const DimLeaf& other) {
+      const SymbolInfo* info = other == leaf || !other.is_symbol() ? nullptr : symbols_.find(other.symbol);
+      return info != nullptr && info->below && info->below->mentions(leaf);
+    });
+  };
+  for (const DimLeaf& leaf : leaves) {
     if (!leaf.is_symbol()) continue;
     const SymbolInfo* info = symbols_.find(leaf.symbol);
     const bool loop = info != nullptr && info->below && !info->below->mentions(leaf);
-    if (loops && !loop) continue;
+    if (loops && (!loop || bounds_another(leaf))) continue;
     const auto moves = direction(dim, leaf);
     if (!moves || *moves == 0) continue;
     const Interval range = symbol_bounds(leaf.symbol);

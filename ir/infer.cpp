@@ -77,6 +77,12 @@ void FunctionInferrer::infer_binding(Binding& binding) {
     throw Error(ErrorKind::Malformed,
                 fmt::format("{}: expected {} results, got {}.", describe(function_, binding), rule.types.size(), binding.results.size()));
   }
+  for (const Count& count : rule.counts) {
+    const auto [result, axis] = count.places.front();
+    const Dim symbol = opened(binding.results[result], axis);
+    function_.symbols.declare(symbol.leaf().symbol, info_of(count, function_.symbols));
+    place_count(rule, count, symbol);
+  }
   for (std::size_t i = 0; i < binding.results.size(); ++i) {
     set(binding.results[i], std::move(rule.types[i]), std::move(rule.contents[i]));
   }

@@ -109,6 +109,15 @@ void FunctionInferrer::remove_unused_opaque_symbols() {
     requirement.precondition.right.collect_leaves(used);
   }
   collect_literals(function_.body, used);
+  // What bounds a symbol in use is in use.
+  for (std::size_t before = 0; before != used.size();) {
+    before = used.size();
+    const std::set<DimLeaf> known = used;
+    for (const DimLeaf& leaf : known) {
+      const SymbolInfo* info = leaf.is_symbol() ? function_.symbols.find(leaf.symbol) : nullptr;
+      if (info != nullptr && info->below) info->below->collect_leaves(used);
+    }
+  }
   const std::vector<std::string> names = function_.symbols.names();
   for (const std::string& name : names) {
     if (function_.symbols.find(name)->opaque && !used.contains({.symbol = name})) function_.symbols.remove(name);

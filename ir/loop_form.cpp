@@ -72,7 +72,8 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     const Binding* product = nullptr;
     bool reduces = false;
     for (const Binding& binding : stretch.bindings) {
-      if (binding.op == Op::matmul || binding.op == Op::attention || derive::is_ordered(binding.op)) {
+      if (binding.op == Op::matmul || binding.op == Op::attention || binding.op == Op::compact || binding.op == Op::argsort ||
+          derive::is_ordered(binding.op)) {
         if (product != nullptr) throw NoLoopForm{"two products in one kernel: " + describe(function, binding)};
         product = &binding;
       }
@@ -81,6 +82,8 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     LoopForm form;
     if (product != nullptr && product->op == Op::matmul) form.skeleton = derive::derive_matmul(context, *product, outputs);
     else if (product != nullptr && product->op == Op::attention) form.skeleton = derive::derive_attention(context, *product, outputs);
+    else if (product != nullptr && product->op == Op::compact) form.skeleton = derive::derive_compact(context, *product, outputs);
+    else if (product != nullptr && product->op == Op::argsort) form.skeleton = derive::derive_sort(context, *product, outputs);
     else if (product != nullptr) form.skeleton = derive::derive_ordered(context, *product, outputs);
     else if (reduces) form.skeleton = derive::derive_rows(context, outputs);
     else form.skeleton = derive::derive_map(context, outputs);
@@ -123,6 +126,8 @@ std::vector<Dim> extents_of(const OrderedForm& form) {
   for (const OrderedStage& stage : form.stages) keys.push_back(points(stage.inner));
   return keys;
 }
+std::vector<Dim> extents_of(const CompactForm& form) { return {points(form.space)}; }
+std::vector<Dim> extents_of(const SortForm& form) { return {points(form.outer), form.item.extent, points(form.depth)}; }
 
 }  // namespace
 
@@ -134,7 +139,7 @@ std::vector<Dim> bucket_keys(const LoopForm& form) {
 }
 
 std::string skeleton_name(const LoopForm& form) {
-  static constexpr const char* names[] = {"map", "rows", "matmul", "attention", "ordered"};
+  static constexpr const char* names[] = {"map", "rows", "matmul", "attention", "ordered", "compact", "sort"};
   return names[form.skeleton.index()];
 }
 
@@ -258,6 +263,18 @@ struct Printer {
                             listed(update.store.index), update.store.step);
       }
     }
+  }
+  void operator()(const CompactForm& form) const {
+    text += fmt::format("compact for {}\n", listed(form.space));
+    print(text, form.program, 4);
+    text += fmt::format("    where #{}: positions to {}, count to {}\n", form.selected, form.positions, form.count);
+  }
+  void operator()(const SortForm& form) const {
+    text += fmt::format("sort for {} over {}{}{}\n", listed(form.outer), listed({form.item}), form.depth.empty() ? "" : " by ",
+                        listed(form.depth));
+    print(text, form.program, 4);
+    text += fmt::format("    store {}[{}] = item of rank {} by {} #{}\n", form.output, listed(form.index), form.rank,
+                        form.descending ? "falling" : "rising", form.key);
   }
   void section(const char* name, const ScalarProgram& program) const {
     text += fmt::format("  {}\n", name);

@@ -182,6 +182,29 @@ struct OrderedForm {
   std::vector<OrderedStage> stages;
 };
 
+// Compaction: the row-major numbers of the points of `space` where `selected` holds, in order, to elements 0, 1, ... of output `positions`, whose other
+// elements (it has as many as there are points) are 0; and how many such points there are, to the one element of output `count`. -1: not wanted.
+struct CompactForm {
+  std::vector<Iteration> space;  // outermost first
+  ScalarProgram program;
+  std::int32_t selected = 0;  // step, bool
+  std::int32_t positions = -1, count = -1;
+};
+
+// Sort: for each point of `outer` (in any order, also at once), the numbers 0 to item.extent - 1 in the order of their keys, equal ones in order of
+// number: that of rank `rank` is stored at `index`. Keys are compared at the first point of `depth`, in order, where they differ; NaN is the largest number.
+struct SortForm {
+  std::vector<Iteration> outer;
+  Iteration item;
+  std::vector<Iteration> depth;  // may be empty: one key
+  ScalarProgram program;
+  std::int32_t key = 0;  // step
+  bool descending = false;
+  std::string rank;
+  std::int32_t output = 0;
+  std::vector<Dim> index;  // over the symbols of `outer` and `rank`
+};
+
 // What a kernel finds out only as it runs, and reports in its error slot.
 struct KernelCheck {
   enum class Kind : std::uint8_t {
@@ -197,7 +220,7 @@ struct KernelCheck {
 };
 
 struct LoopForm {
-  std::variant<MapForm, RowForm, MatmulForm, AttentionForm, OrderedForm> skeleton;
+  std::variant<MapForm, RowForm, MatmulForm, AttentionForm, OrderedForm, CompactForm, SortForm> skeleton;
   SymbolTable symbols;  // the function's symbols and every iteration's
   std::vector<KernelCheck> checks;
 };
@@ -217,10 +240,11 @@ LoopForm derive_loop_form(const Region& region);
 
 // What decides which schedule is best, over the form's symbols: every varying extent of the iteration space, neighbouring loops multiplied
 // together, without constants and repetitions. Map: points of each part. Rows: rows, inner points. Matmul: product of batch, m, n, k.
-// Attention: product of batch, queries, keys, depth, width. Ordered: outer points, inner points of each stage. Buckets are intervals over these, and so are a backend's edges and estimates.
+// Attention: product of batch, queries, keys, depth, width. Ordered: outer points, inner points of each stage. Compact: points. Sort: outer points,
+// items, points of the depth. Buckets are intervals over these, and so are a backend's edges and estimates.
 std::vector<Dim> bucket_keys(const LoopForm& form);
 
-// The skeleton's name: "map", "rows", "matmul", "attention", "ordered".
+// The skeleton's name: "map", "rows", "matmul", "attention", "ordered", "compact", "sort".
 std::string skeleton_name(const LoopForm& form);
 // Whether it works on rows laid end to end.
 bool has_segments(const LoopForm& form);

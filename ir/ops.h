@@ -30,6 +30,7 @@ enum Trait : unsigned {
   control = 1u << 8,    // holds blocks or calls
   reshapes = 1u << 10,  // moves, keeping every element in its row-major place: only the dims change
   literal = 1u << 9,    // no tensor operands; result known from attributes or dims
+  opens = 1u << 11,     // the count of result elements is a symbol of its own, which only the data tells
 };
 }  // namespace traits
 

@@ -130,6 +130,13 @@ void apply(RuleContext& context) {
     case Op::top_k:
     case Op::dyn_top_k: return top_k_rule(context);
 
+    case Op::argsort: return argsort_rule(context);
+    case Op::nonzero: return nonzero_rule(context);
+    case Op::compress: return compress_rule(context);
+    case Op::unique: return unique_rule(context);
+    case Op::non_max_suppression: return non_max_suppression_rule(context);
+    case Op::compact: return compact_rule(context);
+
     case Op::matmul: return matmul_rule(context);
     case Op::softmax:
     case Op::log_softmax: return softmax_rule(context);
@@ -168,6 +175,7 @@ void simplify_results(RuleContext& context) {
   };
   for (Type& type : context.result.types)
     for (Dim& dim : type.tensor.dims) simplify_dim(dim);
+  for (Count& count : context.result.counts) simplify_dim(count.bound);
   for (Contents& contents : context.result.contents)
     if (contents)
       for (Dim& dim : *contents) simplify_dim(dim);

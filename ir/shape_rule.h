@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/module.h"
@@ -42,11 +43,23 @@ struct Precondition {
   bool operator==(const Precondition&) const = default;
 };
 
+// An extent that only the data tells: `?` at each place (result, axis) of the types, one number everywhere, at most `bound`.
+struct Count {
+  std::vector<std::pair<std::size_t, std::size_t>> places;
+  Dim bound;
+};
+
 struct RuleResult {
   std::vector<Type> types;         // one a result
   std::vector<Contents> contents;  // one a result
   std::vector<Precondition> preconditions;
+  std::vector<Count> counts;
 };
+
+// Writes `extent` at the count's places.
+void place_count(RuleResult& result, const Count& count, const Dim& extent);
+// What is known of a symbol that stands for the count.
+SymbolInfo info_of(const Count& count, const SymbolTable& symbols);
 
 // Applies the op's rule; control flow (call, if, loop, region) is inferred by ir/infer.h instead. `function` gives names for messages;
 // `symbols` gives ranges for proofs and receives symbols that the op opens (bind, check_shape). Throws Error{Malformed} where operands

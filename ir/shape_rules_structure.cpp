@@ -31,6 +31,7 @@ void bind_rule(RuleContext& context) {
   SymbolInfo opened;
   if (const SymbolInfo* declared = context.symbols.find(dims[0].leaf().symbol)) opened = *declared;
   opened.high = std::min(opened.high, bounds(dims[1], context.symbols).high);
+  if (!opened.below && !dims[1].mentions(dims[0].leaf())) opened.below = info_of({{}, dims[1]}, context.symbols).below;
   context.symbols.declare(dims[0].leaf().symbol, opened);
 }
 

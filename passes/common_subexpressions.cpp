@@ -69,7 +69,8 @@ class Scope {
     for (Binding& binding : block.bindings) {
       replacements_.apply(binding);
       for (Block& nested : binding.blocks) Scope(replacements_, this).run(nested);
-      bool pure = !info(binding.op).has(traits::control) && binding.op != Op::bind;
+      // What opens a symbol stays: dims mention it.
+      bool pure = !info(binding.op).has(traits::control) && !info(binding.op).has(traits::opens) && binding.op != Op::bind;
       if (pure && !binding.results.empty()) {
         std::size_t hash = hash_of(binding);
         if (const Binding* first = find(hash, binding)) {

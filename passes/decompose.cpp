@@ -1,6 +1,8 @@
 #include "passes/decompose.h"
 
 #include "ir/error.h"
+#include "ir/infer.h"
+#include "passes/decompose_counts.h"
 
 namespace anydim::passes {
 
@@ -131,6 +133,7 @@ void decompose(Function& function, Block& block) {
   for (Binding& binding : block.bindings) {
     for (Block& nested : binding.blocks) decompose(function, nested);
     if (binding.op == Op::top_k || binding.op == Op::dyn_top_k) TopK(function, binding, result).write();
+    else if (info(binding.op).has(traits::opens)) write_counted(function, binding, result);
     else result.push_back(std::move(binding));
   }
   block.bindings = std::move(result);
@@ -140,6 +143,7 @@ void decompose(Function& function, Block& block) {
 
 void decompose(Module& module, PassContext&) {
   for (Function& function : module.functions) decompose(function, function.body);
+  infer_types(module);
 }
 
 }  // namespace anydim::passes

@@ -1,6 +1,9 @@
 #include "passes/dynamic_to_static.h"
 
+#include <algorithm>
 #include <deque>
+#include <map>
+#include <string>
 
 #include "passes/rewrite.h"
 #include "passes/static_form.h"
@@ -23,6 +26,7 @@ class Round {
   bool run() {
     walk(function_.body);
     replacements_.apply(function_);
+    if (!known_.empty()) substitute(function_.body);
     return changed_;
   }
 
@@ -33,6 +37,7 @@ class Round {
     for (Binding& binding : block.bindings) {
       replacements_.apply(binding);
       for (Block& nested : binding.blocks) walk(nested);
+      if (binding.op == Op::branch && take_block(binding, result)) continue;
       RuleFacts facts{function_, inference_, constants_, literals_};
       if (auto value = unchanged(facts, binding)) {
         replacements_.replace(binding.results[0], *value);
@@ -55,6 +60,34 @@ class Round {
     block.bindings = std::move(result);
   }
 
+  // An `if` whose condition is known is the block that runs.
+  bool take_block(Binding& binding, std::vector<Binding>& result) {
+    if (binding.operands[0] >= inference_.contents.size()) return false;  // written in this round
+    const Contents& condition = inference_.contents[binding.operands[0]];
+    if (!condition || !condition->front().is_constant()) return false;
+    Block taken = std::move(binding.blocks[condition->front().is_constant(0) ? 1 : 0]);
+    for (Binding& inner : taken.bindings) push(result, std::move(inner));
+    for (std::size_t i = 0; i < taken.results.size(); ++i) {
+      const std::vector<Dim>& joined = function_.values[binding.results[i]].type.tensor.dims;
+      const std::vector<Dim>& dims = function_.values[taken.results[i]].type.tensor.dims;
+      for (std::size_t axis = 0; axis < std::min(joined.size(), dims.size()); ++axis)
+        if (joined[axis].kind() == Dim::Kind::Symbol && joined[axis] != dims[axis])
+          known_.emplace(joined[axis].leaf().symbol, dims[axis].substitute(known_));
+      replacements_.replace(binding.results[i], taken.results[i]);
+      function_.values[binding.results[i]].type = function_.values[taken.results[i]].type;
+    }
+    changed_ = true;
+    return true;
+  }
+
+  // Writes what symbols of branches that are gone stand for.
+  void substitute(Block& block) {
+    for (Binding& binding : block.bindings) {
+      for (Dim& dim : binding.dims) dim = dim.substitute(known_);
+      for (Block& nested : binding.blocks) substitute(nested);
+    }
+  }
+
   void push(std::vector<Binding>& list, Binding binding) {
     constants_.resize(function_.values.size(), nullptr);
     literals_.resize(function_.values.size(), false);
@@ -73,6 +106,7 @@ class Round {
   std::deque<Tensor> tensors_;
   std::vector<const Tensor*> constants_;
   std::vector<bool> literals_;
+  std::map<std::string, Dim> known_;
   bool changed_ = false;
 };
 

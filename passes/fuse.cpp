@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t maximum_program_steps = 256;
 // Row stages behind a matmul need whole rows in cache.
 constexpr std::int64_t longest_fused_row = 16384;
+constexpr std::size_t longest_sort_key = 4;  // steps
 
 bool is_literal(const Binding& binding) { return info(binding.op).has(traits::literal) || binding.op == Op::shape_of; }
 
@@ -47,7 +48,7 @@ bool is_view(Op op) {
 bool is_anchor(Op op) {
   return op == Op::matmul || op == Op::attention || op == Op::softmax || op == Op::log_softmax || op == Op::layer_norm ||
          info(op).has(traits::reduces) || op == Op::cumulative_sum || op == Op::dyn_cumulative_sum || op == Op::scatter_elements ||
-         op == Op::scatter_nd;
+         op == Op::scatter_nd || op == Op::compact || op == Op::argsort;
 }
 
 bool is_product(Op op) { return op == Op::matmul || op == Op::attention; }
@@ -185,6 +186,8 @@ class BlockFuser {
     if (const auto* map = std::get_if<MapForm>(&form.skeleton))
       return std::all_of(map->parts.begin(), map->parts.end(),
                          [](const MapPart& part) { return part.program.steps.size() <= maximum_program_steps; });
+    // A key is computed twice a comparison.
+    if (const auto* sort = std::get_if<SortForm>(&form.skeleton)) return sort->program.steps.size() <= longest_sort_key;
     if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) return attention->score.steps.size() <= maximum_program_steps;
     if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton))
       return matmul->rows.empty() || bounds(matmul->n.extent, form.symbols).high <= longest_fused_row;

@@ -1,6 +1,8 @@
 #include "passes/rewrite.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace anydim::passes {
 
@@ -48,29 +50,49 @@ void Replacements::apply(Function& function) const {
 
 namespace {
 
-void mark(const Dim& dim, std::vector<bool>& live) {
-  if (dim.is_constant() || dim.kind() == Dim::Kind::Symbol) return;
-  for (const DimLeaf& leaf : dim.leaves())
-    if (!leaf.is_symbol()) live[leaf.value] = true;
-}
+// What is read: values, and symbols that dims mention.
+struct Live {
+  std::vector<bool> values;
+  std::set<std::string> symbols;
+
+  void mark(const Dim& dim) {
+    for (const DimLeaf& leaf : dim.leaves()) {
+      if (leaf.is_symbol()) symbols.insert(leaf.symbol);
+      else values[leaf.value] = true;
+    }
+  }
+};
 
 bool has_effect(const Binding& binding) { return binding.op == Op::bind || binding.op == Op::check_shape; }
 
-void drop_dead(Function& function, Block& block, std::vector<bool>& live) {
-  for (ValueId result : block.results) live[result] = true;
+// Whether the binding opens a symbol that somebody mentions.
+bool opens_live(const Function& function, const Binding& binding, const Live& live) {
+  if (!info(binding.op).has(traits::control) && !info(binding.op).has(traits::opens)) return false;
+  return std::ranges::any_of(binding.results, [&](ValueId id) {
+    const Type& type = function.values[id].type;
+    return type.is_tensor() && std::ranges::any_of(type.tensor.dims, [&](const Dim& dim) {
+             if (dim.kind() != Dim::Kind::Symbol || !live.symbols.contains(dim.leaf().symbol)) return false;
+             const SymbolInfo* symbol = function.symbols.find(dim.leaf().symbol);
+             return symbol != nullptr && symbol->opaque;
+           });
+  });
+}
+
+void drop_dead(Function& function, Block& block, Live& live) {
+  for (ValueId result : block.results) live.values[result] = true;
   std::vector<Binding> kept;
   for (std::size_t i = block.bindings.size(); i-- > 0;) {
     Binding& binding = block.bindings[i];
-    bool wanted = has_effect(binding) || binding.results.empty() ||
-                  std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return live[id]; });
+    bool wanted = has_effect(binding) || binding.results.empty() || opens_live(function, binding, live) ||
+                  std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return live.values[id]; });
     if (!wanted) continue;
     for (Block& nested : binding.blocks) drop_dead(function, nested, live);
     for (ValueId operand : binding.operands)
-      if (operand != no_value) live[operand] = true;
-    for (const Dim& dim : binding.dims) mark(dim, live);
+      if (operand != no_value) live.values[operand] = true;
+    for (const Dim& dim : binding.dims) live.mark(dim);
     for (ValueId result : binding.results)
       if (function.values[result].type.is_tensor())
-        for (const Dim& dim : function.values[result].type.tensor.dims) mark(dim, live);
+        for (const Dim& dim : function.values[result].type.tensor.dims) live.mark(dim);
     kept.push_back(std::move(binding));
   }
   std::reverse(kept.begin(), kept.end());
@@ -80,7 +102,7 @@ void drop_dead(Function& function, Block& block, std::vector<bool>& live) {
 }  // namespace
 
 void drop_dead(Function& function) {
-  std::vector<bool> live(function.values.size(), false);
+  Live live{std::vector<bool>(function.values.size(), false), {}};
   drop_dead(function, function.body, live);
 }
 

@@ -27,7 +27,8 @@ class Replacements {
   bool any_ = false;
 };
 
-// Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing whose elements a dim mentions.
+// Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing whose elements a dim mentions,
+// nothing that opens a symbol that is still mentioned.
 void drop_dead(ir::Function& function);
 
 }  // namespace anydim::passes

@@ -62,6 +62,8 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
   }
   try {
     ir::RuleResult known = ir::apply_shape_rule(function_, binding, facts, function_.symbols);
+    // Inference opens symbols of its own; these stand for them here and are named by nothing.
+    for (const ir::Count& count : known.counts) ir::place_count(known, count, function_.symbols.fresh("count"));
     for (std::size_t i = 0; i < binding.results.size(); ++i) {
       types_[binding.results[i]] = std::move(known.types[i].tensor);
       contents_[binding.results[i]] = std::move(known.contents[i]);
@@ -86,6 +88,9 @@ ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builde
     case ir::Op::arg_min: return ir::DType::I64;
     case ir::Op::top_k:
     case ir::Op::dyn_top_k: return result == 1 ? ir::DType::I64 : builder.dtype(binding.operands[0]);
+    case ir::Op::unique: return result == 0 ? builder.dtype(binding.operands[0]) : ir::DType::I64;
+    case ir::Op::nonzero:
+    case ir::Op::non_max_suppression: return ir::DType::I64;
     case ir::Op::one_hot:
     case ir::Op::dyn_one_hot: return builder.dtype(binding.operands[1]);
     case ir::Op::cast: return ir::dtype_attribute(binding, "to");

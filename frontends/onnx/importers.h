@@ -110,6 +110,12 @@ void import_pad(Node& node);
 void import_pad_attributes(Node& node);
 void import_bit_shift(Node& node);
 
+// importers_counts.cpp
+void import_nonzero(Node& node);
+void import_compress(Node& node);
+void import_unique(Node& node);
+void import_non_max_suppression(Node& node);
+
 // importers_resize.cpp
 void import_resize(Node& node);
 void import_upsample(Node& node);  // and Resize of opset 10

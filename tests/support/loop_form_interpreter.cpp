@@ -1,9 +1,11 @@
 #include "tests/support/loop_form_interpreter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -293,6 +295,65 @@ class Runner {
       Results next;
       for (const auto& carry : stage.carries) next.push_back(steps(carry.next));
       carried = std::move(next);
+    });
+  }
+
+  void write(std::int32_t output, std::int64_t at, std::int64_t value) {
+    outputs_[static_cast<std::size_t>(output)].set_integer(at, value);
+    written_[static_cast<std::size_t>(output)][static_cast<std::size_t>(at)] = true;
+  }
+
+  void run(const CompactForm& form) {
+    std::int64_t number = 0, found = 0;
+    loop(form.space, [&] {
+      Evaluation steps(*this, form.program, none_, none_);
+      if (steps(form.selected).integer != 0) {
+        if (form.positions >= 0) write(form.positions, found, number);
+        ++found;
+      }
+      ++number;
+    });
+    if (form.count >= 0) write(form.count, 0, found);
+    for (std::int64_t i = found; form.positions >= 0 && i < number; ++i) write(form.positions, i, 0);
+  }
+
+  // Below 0, 0 or above 0.
+  static int compared(DType dtype, Scalar a, Scalar b) {
+    const auto by = [](auto left, auto right) { return left < right ? -1 : left > right ? 1 : 0; };
+    if (is_float(dtype)) {
+      if (std::isnan(a.real) || std::isnan(b.real)) return by(std::isnan(a.real), std::isnan(b.real));
+      return by(a.real, b.real);
+    }
+    if (dtype == DType::U64) return by(static_cast<std::uint64_t>(a.integer), static_cast<std::uint64_t>(b.integer));
+    return by(a.integer, b.integer);
+  }
+
+  void run(const SortForm& form) {
+    const DType dtype = form.program.steps[static_cast<std::size_t>(form.key)].dtype;
+    loop(form.outer, [&] {
+      std::vector<std::vector<Scalar>> keys;
+      loop({&form.item, 1}, [&] {
+        std::vector<Scalar>& of = keys.emplace_back();
+        loop(form.depth, [&] {
+          Evaluation steps(*this, form.program, none_, none_);
+          of.push_back(steps(form.key));
+        });
+      });
+      std::vector<std::int64_t> order(keys.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        const auto &left = keys[static_cast<std::size_t>(a)], &right = keys[static_cast<std::size_t>(b)];
+        for (std::size_t d = 0; d < left.size(); ++d) {
+          const int difference = compared(dtype, left[d], right[d]);
+          if (difference != 0) return (difference < 0) != form.descending;
+        }
+        return a < b;
+      });
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        symbols_[form.rank] = static_cast<std::int64_t>(i);
+        write(form.output, offset(form.index, outputs_[static_cast<std::size_t>(form.output)].dims()), order[i]);
+      }
+      symbols_.erase(form.rank);
     });
   }
 

@@ -1,0 +1,135 @@
+// Ops whose size only the data tells, compiled, against the reference evaluator: sizes 0, 1, a few and many, in order and in reverse, under every policy.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "api/anydim.h"
+#include "ir/evaluate.h"
+#include "ir/infer.h"
+#include "ir/parse.h"
+
+namespace anydim {
+namespace {
+
+using ir::DType;
+using ir::Tensor;
+
+constexpr std::int64_t sizes[] = {0, 1, 2, 17, 64, 65, 1500};
+
+std::shared_ptr<const runtime::Executable> compiled(const char* text, Policy policy) {
+  CompileOptions options;
+  options.threads = 2;
+  options.keep_kernels = false;
+  options.policies = {{"", policy}};
+  return compile(ir::parse(text), options);
+}
+
+// Small numbers, so that many are equal and some are zero.
+Tensor random_integers(DType dtype, std::vector<std::int64_t> dims, std::mt19937& random, std::int64_t below) {
+  Tensor tensor(dtype, std::move(dims));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const auto number = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(below));
+    if (ir::is_float(dtype)) tensor.set_real(i, static_cast<double>(number) - 2);
+    else tensor.set_integer(i, number);
+  }
+  return tensor;
+}
+
+// `inputs(size, random)` for every size; what comes out must be the evaluator's, bit for bit.
+template <typename Inputs>
+void expect_same(const char* text, const Inputs& inputs) {
+  ir::Module module = ir::parse(text);
+  ir::infer_types(module);
+  for (const Policy policy : {Policy::Symbolic, Policy::Bucketed, Policy::Exact}) {
+    SCOPED_TRACE(name_of(policy));
+    runtime::Context context(compiled(text, policy));
+    std::mt19937 random(7);
+    std::vector<std::int64_t> order(std::begin(sizes), std::end(sizes));
+    order.insert(order.end(), std::rbegin(sizes), std::rend(sizes));
+    for (const std::int64_t size : order) {
+      SCOPED_TRACE(size);
+      const std::vector<Tensor> given = inputs(size, random);
+      const std::vector<Tensor> wanted = ir::evaluate(module, module.functions[0], given);
+      const std::vector<Tensor> got = context.run(given);
+      ASSERT_EQ(got.size(), wanted.size());
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        SCOPED_TRACE(i);
+        ASSERT_EQ(got[i].dims(), wanted[i].dims());
+        ASSERT_TRUE(got[i].same_bits(wanted[i]));
+      }
+    }
+  }
+}
+
+TEST(Counts, CoordinatesAndSelection) {
+  expect_same(R"(
+fn @main(%x: Tensor[(n, 3), f32], %c: Tensor[(n), bool]) {
+  %i = nonzero(%x)
+  %picked = gather_nd(%x, transpose(%i))
+  %rows = compress(%x, %c) {axis = 0}
+  %twice = add(%rows, %rows)
+  return %i, %picked, %twice
+})",
+              [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_integers(DType::F32, {size, 3}, random, 4),
+                                           random_integers(DType::Bool, {size}, random, 2)};
+              });
+}
+
+TEST(Counts, DifferentElements) {
+  expect_same(R"(
+fn @main(%x: Tensor[(n), f32], %m: Tensor[(n, 2), i64]) {
+  %a, %b, %c, %d = unique(%x)
+  %e, %f, %g, %h = unique(%x) {sorted = 0}
+  %i, %j, %k, %l = unique(%m) {axis = 0}
+  return %a, %b, %c, %d, %e, %f, %g, %h, %i, %j, %k, %l
+})",
+              [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_integers(DType::F32, {size}, random, 1 + size / 3),
+                                           random_integers(DType::I64, {size, 2}, random, 5)};
+              });
+}
+
+TEST(Counts, Orders) {
+  expect_same(R"(
+fn @main(%x: Tensor[(4, n), f32], %y: Tensor[(n, 3), u8]) {
+  %i = argsort(%x)
+  %j = argsort(%x) {descending = 1}
+  %k = argsort(%y) {axis = 0}
+  %l = argsort(%y) {axis = 0, slices = 1}
+  return %i, %j, %k, %l
+})",
+              [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_integers(DType::F32, {4, size}, random, 40),
+                                           random_integers(DType::U8, {size, 3}, random, 6)};
+              });
+}
+
+TEST(Counts, BoxesThatOverlap) {
+  expect_same(R"(
+fn @main(%b: Tensor[(2, n, 4), f32], %s: Tensor[(2, 2, n), f32]) {
+  %r = non_max_suppression(%b, %s, dim(20), constant(f32 () [0.4]), constant(f32 () [1.5]))
+  return %r
+})",
+              [](std::int64_t size, std::mt19937& random) {
+                const std::int64_t boxes = std::min<std::int64_t>(size, 70);
+                return std::vector<Tensor>{random_integers(DType::F32, {2, boxes, 4}, random, 12),
+                                           random_integers(DType::F32, {2, 2, boxes}, random, 9)};
+              });
+}
+
+// The count is all that is read: it sizes another tensor.
+TEST(Counts, CountAsSize) {
+  expect_same(R"(
+fn @main(%x: Tensor[(n), i64]) {
+  %i = nonzero(%x)
+  %k = gather(shape_of(%i), dim(1))
+  %r = dyn.arange(dim(0), %k, dim(1))
+  %f = dyn.full(constant(f32 () [2]), shape_of(%r))
+  return %r, %f
+})",
+              [](std::int64_t size, std::mt19937& random) { return std::vector<Tensor>{random_integers(DType::I64, {size}, random, 2)}; });
+}
+
+}  // namespace
+}  // namespace anydim
