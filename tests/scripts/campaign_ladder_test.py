@@ -46,6 +46,8 @@ class OnTheInterpreter(unittest.TestCase):
         quick = {"policy": "symbolic", "repetitions": 3}
         chain = next(each for each in ladder.calls_sweep(set()) if each["id"] == "calls/1")
         cases = [
+            {"id": "equal", "kind": "attention", "shapes": [[1, 2, 20, 32]], **quick},
+            {"id": "ragged", "kind": "attention", "ragged": [{"heads": 2, "head": 64, "lengths": [3, 17, 1]}], **quick},
             {"id": "matmul", "kind": "matmul", "n": 64, "k": 64, "m": [1, 40], "copies": 2, **quick},
             {"id": "schedules", "kind": "schedules", "n": 64, "k": 64, "m": [8], "top": 2},
             {**chain, "id": "calls", "sizes": chain["sizes"][:2], **quick},
@@ -57,9 +59,32 @@ class OnTheInterpreter(unittest.TestCase):
             campaign.worker.stop()
             log = (folder / "log").read_text()
         self.assertEqual([each for each in found.values() if not supervisor.right(each)], [], log)
+        self.assertEqual(len(found["equal"]["rows"]), 1)
+        self.assertEqual(found["ragged"]["rows"][0]["lengths"], [3, 17, 1])
         self.assertEqual([row["m"] for row in found["matmul"]["rows"]], [1, 40])
         self.assertGreaterEqual(len(found["schedules"]["schedules"]), 1)
         self.assertEqual([call["dims"] for call in found["calls"]["calls"]], [[1, 1], [2, 2]])
+
+    def climb(self, part, lacking):
+        """The smallest case of each rung; whole ladders are climbed by hand (bench/README.md)."""
+        with tempfile.TemporaryDirectory(prefix="anydim_ladder_") as name:
+            folder = pathlib.Path(name)
+            campaign = self.campaign(folder, part)
+            campaign.case_seconds = 300
+            whole = list(ladder.rungs())
+            self.addCleanup(setattr, ladder, "rungs", ladder.rungs)
+            ladder.rungs = lambda: [(rung, needs, cases[:1]) for rung, needs, cases in whole]
+            self.assertTrue(campaign.prove_worker(), campaign.results)
+            campaign.climb()
+            campaign.worker.stop()
+            log = (folder / "log").read_text()
+        self.assertEqual(set(campaign.closed), lacking, f"{campaign.closed}\n{log}")
+
+    def test_the_ladder_of_an_h100(self):
+        self.climb("h100", set())
+
+    def test_the_ladder_of_an_a100(self):
+        self.climb("a100", {"wgmma_tile", "ring", "swapped", "persistent", "split_k", "attention_wgmma"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""
