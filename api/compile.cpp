@@ -46,6 +46,7 @@ passes::PipelineOptions pipeline_options(const CompileOptions& options) {
     }
   }
   pipeline.outputs = options.outputs;
+  pipeline.precision = options.precision;
   pipeline.threads = thread_count(options);
   pipeline.skipped = options.skipped_passes;
   return pipeline;
@@ -127,6 +128,14 @@ ir::Module recognise_composites(ir::Module module, const CompileOptions& options
   const passes::PipelineOptions pipeline = pipeline_options(options);
   passes::PassContext context{.options = pipeline};
   passes::run_passes(module, context, names);
+  return module;
+}
+
+ir::Module lower_precision(ir::Module module, const CompileOptions& options) {
+  const passes::PipelineOptions pipeline = pipeline_options(options);
+  passes::PassContext context{.options = pipeline};
+  const std::vector<std::string> names{"infer_types", "lower_precision"};
+  if (options.precision != ir::DType::F32) passes::run_passes(module, context, names);
   return module;
 }
 

@@ -47,6 +47,8 @@ Optimized optimize(ir::Module module, const std::vector<std::string>& passes, co
 // The module up to and with the pass recognise_composites, which remove_padding reads. Running the whole pipeline on it again changes nothing of it.
 ir::Module recognise_composites(ir::Module module, const CompileOptions& options = {});
 
+// The module whose products read operands of options.precision, for evaluate_reference.
+ir::Module lower_precision(ir::Module module, const CompileOptions& options);
 // Runs the module's entry on the reference evaluator, slowly, after the same narrowing. Inputs in the order of its parameters.
 std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs);
 // The module with only these results, for evaluate_reference.

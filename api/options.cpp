@@ -72,6 +72,12 @@ DeviceKind parse_device(std::string_view text) {
   throw Error(ErrorKind::CommandLine, fmt::format("--device {} is neither cpu nor cuda", text));
 }
 
+ir::DType parse_precision(std::string_view text) {
+  for (const ir::DType precision : {ir::DType::F32, ir::DType::BF16, ir::DType::F16})
+    if (text == ir::name_of(precision)) return precision;
+  throw Error(ErrorKind::CommandLine, fmt::format("--precision {} is not f32, bf16 or f16", text));
+}
+
 MaskedRows parse_masked_rows(std::string_view text) {
   if (text == "keep") return MaskedRows::Keep;
   if (text == "zero") return MaskedRows::Zero;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/type.h"
 #include "runtime/kernel_cache.h"
 
 namespace anydim {
@@ -31,6 +32,9 @@ std::pair<std::string, Policy> parse_policy(std::string_view text);
 enum class DeviceKind { Cpu, Cuda };
 DeviceKind parse_device(std::string_view text);  // "cpu", "cuda"; throws Error{CommandLine}
 
+// What operands of matmul and attention are rounded to; sums are f32 always.
+ir::DType parse_precision(std::string_view text);  // "f32", "bf16", "f16"; throws Error{CommandLine}
+
 // Rows of results that a mask hides.
 enum class MaskedRows {
   Keep,  // as the model computes them
@@ -47,12 +51,13 @@ F32Products parse_f32_products(std::string_view text);  // "exact", "tf32"; thro
 struct CompileOptions {
   DeviceKind device = DeviceKind::Cpu;
   F32Products f32_products = F32Products::Exact;
+  ir::DType precision = ir::DType::F32;  // parse_precision
   std::vector<DimRange> dims{};
   std::vector<std::string> outputs{};                      // names; empty: all that the model has
   std::vector<std::pair<std::string, Policy>> policies{};  // region (empty: all) and policy; later ones win
   int threads = 0;                                         // 0: as many as this process may run at once
   bool checked_kernels = false;                            // CUDA: twins whose waits are bounded and that trap saying where
-  std::optional<std::string> cpu_level{};                  // "x86-64", "avx2", "avx512"; absent: the best there is
+  std::optional<std::string> cpu_level{};                  // "x86-64", "avx2", "avx512", "avx512bf16", "amx"; absent: the best there is
   std::optional<std::filesystem::path> cache_folder{};     // absent: runtime::default_cache_folder()
   std::optional<std::filesystem::path> database{};         // tuning database; absent: the cost model alone chooses kernels
   bool database_optional = false;                          // one that is missing or cannot be read is no error

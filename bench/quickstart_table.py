@@ -30,5 +30,5 @@ for mode, engines in peers.items():
 print("with an empty kernel cache")
 row("first result after start, s", cold["first_result_s"], None, "less")
 print("largest difference between the two engines' outputs")
-for name, value in differences.items():
-    print(f"  {name:<34}{value:>10.1e}")
+for name, figures in differences.items():
+    print(f"  {name:<34}{figures['largest_difference']:>10.1e}")

@@ -36,10 +36,18 @@ class AttentionEmitter {
     form_.k = with_dtype(form_.k, dtype_);
     form_.v = with_dtype(form_.v, dtype_);
     form_.score = with_dtype(form_.score, dtype_);
-    query_ = rows_in_place(kernel.region(), form_.q, dtype_, form_.row, form_.depth, kernel.symbols());
-    // Whole panels are read.
-    const auto width = form_.width.extent.constant();
-    if (width && *width % panel_ == 0) values_ = rows_in_place(kernel.region(), form_.v, dtype_, form_.key, form_.width, kernel.symbols());
+    product_ = attention_product_dtype(kernel.target(), form_);
+    form_.q = in_product_dtype(form_.q, product_);
+    form_.k = in_product_dtype(form_.k, product_);
+    form_.v = in_product_dtype(form_.v, product_);
+    // Whole steps are read, and whole panels.
+    const auto depth = form_.depth.extent.constant(), width = form_.width.extent.constant();
+    const std::int64_t step = depths_of_step(product_);
+    if (step == 1 || (depth && *depth % step == 0))
+      query_ = rows_in_place(kernel.region(), form_.q, product_, form_.row, form_.depth, kernel.symbols());
+    // Values of pairs of keys lie beside each other in steps.
+    if (step == 1 && width && *width % panel_ == 0)
+      values_ = rows_in_place(kernel.region(), form_.v, dtype_, form_.key, form_.width, kernel.symbols());
   }
 
   EmittedKernel run() {
@@ -48,6 +56,7 @@ class AttentionEmitter {
     row_count_ = emit_index(kernel_, root, form_.row.extent);
     key_count_ = emit_index(kernel_, root, form_.key.extent);
     depth_ = emit_index(kernel_, root, form_.depth.extent);
+    depth_steps_ = emit_index(kernel_, root, steps_of(product_, form_.depth.extent));
     row_blocks_ = emit_index(kernel_, root, row_blocks);
     plan_scratch();
     plan_multiply();
@@ -61,6 +70,17 @@ class AttentionEmitter {
  private:
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
   Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
+  bool pairs() const { return product_ != dtype_; }
+  // Elements of a row of the packed queries: whole cache lines.
+  Dim query_stride() const {
+    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_));
+    return ir::ceil_div(form_.depth.extent, line) * line;
+  }
+  // At here(): steps that `depths` (i64) fill.
+  Value* steps(Value* depths) {
+    auto& builder = kernel_.here();
+    return pairs() ? builder.CreateLShr(builder.CreateAdd(depths, kernel_.constant(1)), 1) : depths;
+  }
   llvm::FixedVectorType* vector_type() const { return llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_)); }
   llvm::Align vector_align() const { return llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes())); }
   llvm::Align element_align() const { return llvm::Align(static_cast<std::uint64_t>(element_bytes())); }
@@ -69,8 +89,9 @@ class AttentionEmitter {
   void plan_scratch() {
     const auto reserve = [&](const Dim& elements) { return scratch_.reserve(kernel_, elements * element_bytes()); };
     const Dim padded_width = rounded(form_.width.extent);
-    if (!query_) query_panel_ = reserve(rounded(form_.depth.extent) * schedule_.block_rows);
-    key_panel_ = reserve(form_.depth.extent * schedule_.block_keys + panel_ * panel_);
+    if (!query_) query_panel_ = reserve(query_stride() * schedule_.block_rows);
+    if (pairs()) weights_ = reserve(schedule_.rows * schedule_.block_keys);
+    key_panel_ = reserve(steps_of(product_, form_.depth.extent) * schedule_.block_keys + panel_ * panel_);
     if (!values_) value_panel_ = reserve(padded_width * schedule_.block_keys + panel_ * panel_);
     scores_ = reserve(schedule_.rows * schedule_.block_keys);
     row_maxima_ = reserve(schedule_.rows * lanes_);
@@ -83,7 +104,8 @@ class AttentionEmitter {
   }
 
   void plan_multiply() {
-    MicroKernel micro{.element = element_,
+    MicroKernel micro{.multiply = pairs() ? Multiply::Pairs : Multiply::Elements,
+                      .element = element_,
                       .fused_multiply_add = kernel_.target().fused_multiply_add(),
                       .lanes = lanes_,
                       .rows = 0,
@@ -94,9 +116,9 @@ class AttentionEmitter {
                       .left_stride = {},
                       .panel_stride = {},
                       .right_stride = panel_,
-                      .depth = form_.depth.extent.constant()};
+                      .depth = steps_of(product_, form_.depth.extent).constant()};
     if (query_) micro.left_stride = query_->row_stride.constant();
-    else micro.left_stride = rounded(form_.depth.extent).constant();
+    else micro.left_stride = query_stride().constant();
     if (micro.depth) micro.panel_stride = *micro.depth * panel_;
     const MatmulSchedule split{.rows = schedule_.rows, .block_rows = schedule_.block_rows};
     const auto counts = split.row_counts(form_.segments ? ir::Interval{1, schedule_.block_rows} : kernel_.interval_of(form_.row.extent));
@@ -148,13 +170,13 @@ class AttentionEmitter {
     if (!query_) {
       emit_pack_rows(kernel_, task,
                      {.program = form_.q,
-                      .dtype = dtype_,
+                      .dtype = product_,
                       .row = form_.row.symbol,
                       .inner = form_.depth,
                       .first_row = first_row_,
                       .rows = task_rows_,
                       .to = query_panel_,
-                      .row_stride = rounded(form_.depth.extent)});
+                      .row_stride = query_stride()});
     }
     start_rows(task);
     kernel_.for_range(task, keys.first, keys.last, schedule_.block_keys,
@@ -183,27 +205,31 @@ class AttentionEmitter {
     Value* zero = kernel_.constant(0);
     emit_pack_panels(kernel_, block,
                      {.program = form_.k,
-                      .dtype = dtype_,
+                      .dtype = product_,
                       .column = form_.key,
                       .depth = form_.depth,
                       .first_column = first_key,
                       .first_depth = zero,
                       .columns = block_keys_,
                       .depths = depth_,
+                      .steps = depth_steps_,
                       .to = key_panel_,
                       .transposed = lies_transposed(kernel_.region(), form_.k, form_.key, form_.depth, kernel_.symbols())});
     if (!values_) {
       kernel_.guarded(block, kernel_.at(block).CreateICmpNE(width_stride_, zero), [&](Scope& scope) {
         Value* width = emit_index(kernel_, scope, form_.width.extent);
+        kernel_.at(scope);
+        Value* panel_steps = steps(block_keys_);
         emit_pack_panels(kernel_, scope,
                          {.program = form_.v,
-                          .dtype = dtype_,
+                          .dtype = product_,
                           .column = form_.width,
                           .depth = form_.key,
                           .first_column = zero,
                           .first_depth = first_key,
                           .columns = width,
                           .depths = block_keys_,
+                          .steps = panel_steps,
                           .to = value_panel_,
                           .transposed = lies_transposed(kernel_.region(), form_.v, form_.width, form_.key, kernel_.symbols())});
       });
@@ -240,21 +266,21 @@ class AttentionEmitter {
     Value *left = nullptr, *left_stride = nullptr;
     if (query_) {
       rows.define(form_.row.symbol, builder.CreateAdd(first_row_, share.first));
-      left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), dtype_,
+      left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), product_,
                           query_->offset + Dim::symbol(form_.row.symbol) * query_->row_stride);
       left_stride = emit_index(kernel_, rows, query_->row_stride);
     } else {
-      left_stride = emit_index(kernel_, kernel_.root(), rounded(form_.depth.extent));
-      left = kernel_.element_pointer(query_panel_, dtype_, kernel_.at(rows).CreateMul(share.first, left_stride));
+      left_stride = emit_index(kernel_, kernel_.root(), query_stride());
+      left = kernel_.element_pointer(query_panel_, product_, kernel_.at(rows).CreateMul(share.first, left_stride));
     }
     auto& b = kernel_.at(rows);
     Value* padded = b.CreateAnd(b.CreateAdd(block_keys_, kernel_.constant(panel_ - 1)), kernel_.constant(-panel_));
     for_groups(rows, padded, schedule_.columns > panel_, [&](Scope& group, Value* variant, Value* column, Value*) {
       auto& inner = kernel_.at(group);
-      Value* right = panel_pointer(key_panel_, column, depth_);
-      Value* panel_stride = inner.CreateMul(depth_, kernel_.constant(panel_));
-      inner.CreateCall(multiply_keys_, {variant, share.count, left, left_stride, right, panel_stride, kernel_.constant(panel_), depth_,
-                                        kernel_.element_pointer(scores_, dtype_, column), right, kernel_.constant(0)});
+      Value* right = panel_pointer(key_panel_, column, depth_steps_);
+      Value* panel_stride = inner.CreateMul(depth_steps_, kernel_.constant(panel_));
+      inner.CreateCall(multiply_keys_, {variant, share.count, left, left_stride, right, panel_stride, kernel_.constant(panel_),
+                                        depth_steps_, kernel_.element_pointer(scores_, dtype_, column), right, kernel_.constant(0)});
     });
   }
 
@@ -308,7 +334,13 @@ class AttentionEmitter {
         auto& b = kernel_.at(vectors);
         Value* place = b.CreateAdd(first, j);
         Value* weight = exponential(vectors, b.CreateFSub(load_vector(scores_, place), bases));
-        store_vector(scores_, place, weight);
+        if (pairs()) {
+          Value* narrowed = narrow(kernel_, product_, weight);
+          kernel_.here().CreateAlignedStore(narrowed, kernel_.element_pointer(weights_, product_, place),
+                                            llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes() / 2)));
+        } else {
+          store_vector(scores_, place, weight);
+        }
         b.CreateStore(b.CreateFAdd(b.CreateLoad(vector_type(), sum), weight), sum);
       });
       auto& after = kernel_.at(row);
@@ -332,12 +364,14 @@ class AttentionEmitter {
         panel_stride = kernel_.constant(panel_);
       } else {
         auto& builder = kernel_.at(group);
-        right = panel_pointer(value_panel_, column, block_keys_);
-        panel_stride = builder.CreateMul(block_keys_, kernel_.constant(panel_));
+        Value* panel_steps = steps(block_keys_);
+        right = panel_pointer(value_panel_, column, panel_steps);
+        panel_stride = builder.CreateMul(panel_steps, kernel_.constant(panel_));
         right_stride = kernel_.constant(panel_);
       }
-      kernel_.at(group).CreateCall(multiply_values_, {variant, share.count, scores_, kernel_.constant(schedule_.block_keys), right,
-                                                      panel_stride, right_stride, block_keys_, tile_, right, kernel_.constant(0)});
+      auto& call = kernel_.at(group);
+      call.CreateCall(multiply_values_, {variant, share.count, pairs() ? weights_ : scores_, kernel_.constant(schedule_.block_keys), right,
+                                         panel_stride, right_stride, steps(block_keys_), tile_, right, kernel_.constant(0)});
       kernel_.loop(group, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
         auto& builder = kernel_.at(row);
         Value* scale = kernel_.splat(load_scalar(scales_, r), static_cast<unsigned>(lanes_));
@@ -424,15 +458,17 @@ class AttentionEmitter {
   KernelBuilder& kernel_;
   ir::AttentionForm form_;
   AttentionSchedule schedule_;
-  ir::DType dtype_;
+  ir::DType dtype_;      // of scores and sums
+  ir::DType product_{};  // of operands; weights are rounded to it
   llvm::Type* element_;
   std::int64_t lanes_, panel_;
   std::optional<RowsInPlace> query_, values_;
   ScratchLayout scratch_;
   llvm::Function *multiply_keys_ = nullptr, *multiply_values_ = nullptr;
-  Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *row_blocks_ = nullptr, *width_stride_ = nullptr;
-  Value *query_panel_ = nullptr, *key_panel_ = nullptr, *value_panel_ = nullptr, *scores_ = nullptr, *row_maxima_ = nullptr,
-        *scales_ = nullptr, *tile_ = nullptr;
+  Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *depth_steps_ = nullptr, *row_blocks_ = nullptr,
+        *width_stride_ = nullptr;
+  Value *query_panel_ = nullptr, *key_panel_ = nullptr, *value_panel_ = nullptr, *scores_ = nullptr, *weights_ = nullptr,
+        *row_maxima_ = nullptr, *scales_ = nullptr, *tile_ = nullptr;
   Value *maxima_ = nullptr, *sums_ = nullptr, *outputs_ = nullptr;
   // Of the task and the key block being emitted
   Value *first_row_ = nullptr, *task_rows_ = nullptr, *first_key_ = nullptr, *block_keys_ = nullptr;

@@ -74,7 +74,8 @@ double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, st
   const double row_blocks = std::ceil(rows / static_cast<double>(fields.block_rows)),
                key_blocks = std::ceil(keys / static_cast<double>(fields.block_keys));
   const double task_rows = rows / row_blocks, padded_keys = rounded(keys, panel), padded_width = rounded(width, panel);
-  const double products = task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply;
+  const double at_once = static_cast<double>(depths_of_step(attention_product_dtype(inputs.target, form)));
+  const double products = task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply / at_once;
   const double softmax = task_rows * (padded_keys / lanes * softmax_cycles + key_blocks * (row_overhead + padded_width / lanes * 3));
   const double packing = (padded_keys * depth + keys * padded_width) / lanes * pack_cycles;
   return std::ceil(batch * row_blocks / threads) * (task_overhead + products + softmax + packing) / clock;

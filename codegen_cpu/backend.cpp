@@ -107,7 +107,7 @@ class CpuBackend : public ir::Backend {
 }  // namespace
 
 ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket,
-                                const ir::Schedule& schedule) {
+                                const ir::Schedule& schedule, const std::function<void(llvm::Module&)>& rewrite) {
   KernelBuilder kernel(target, region, form, bucket);
   const EmittedKernel emitted =
       std::visit(Overloaded{[&](const ir::MapForm& map) { return emit_map(kernel, map, schedule); },
@@ -118,18 +118,12 @@ ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, 
                             [&](const ir::CompactForm& compact) { return emit_compact(kernel, compact); },
                             [&](const ir::SortForm& sort) { return emit_sort(kernel, sort, schedule); }},
                  form.skeleton);
+  if (rewrite) rewrite(kernel.module());
   return kernel.finish(emitted.tasks, emitted.scratch_bytes);
 }
 
 std::unique_ptr<ir::Backend> make_cpu_backend(const CpuOptions& options) {
-  std::optional<Level> forced;
-  if (!options.level.empty()) {
-    forced = level_named(options.level);
-    if (!forced) {
-      throw Error(ErrorKind::CommandLine, fmt::format("unknown processor level {}: it is one of x86-64, avx2 and avx512", options.level));
-    }
-  }
-  return std::make_unique<CpuBackend>(detect_target(forced));
+  return std::make_unique<CpuBackend>(detect_target(options.level));
 }
 
 }  // namespace anydim::codegen_cpu

@@ -1,3 +1,5 @@
+#include <llvm/IR/PatternMatch.h>
+
 #include <bit>
 
 #include "codegen_cpu/scalar_emitter.h"
@@ -68,6 +70,14 @@ llvm::Value* float_to_bfloat16(llvm::IRBuilder<>& at, llvm::Value* value) {
   return at.CreateTrunc(at.CreateSelect(at.CreateFCmpUNO(value, value), quiet, rounded), like(value, at.getInt16Ty()));
 }
 
+// What `value` was widened from, where it is a bf16 widened: loaded, or rounded by a cast that a store follows.
+llvm::Value* bfloat16_widened(llvm::Value* value) {
+  namespace match = llvm::PatternMatch;
+  llvm::Value* stored = nullptr;
+  if (!match::match(value, match::m_BitCast(match::m_Shl(match::m_ZExt(match::m_Value(stored)), match::m_SpecificInt(16))))) return nullptr;
+  return stored->getType()->getScalarType()->isIntegerTy(16) ? stored : nullptr;
+}
+
 // Both masks where there are two; null is "all".
 llvm::Value* both(KernelBuilder& kernel, Scope& scope, llvm::Value* a, llvm::Value* b) {
   if (a == nullptr) return b;
@@ -115,7 +125,13 @@ llvm::Value* widen(KernelBuilder& kernel, DType dtype, llvm::Value* stored) {
 llvm::Value* narrow(KernelBuilder& kernel, DType dtype, llvm::Value* value) {
   auto& at = kernel.here();
   if (dtype == DType::Bool) return at.CreateZExt(value, like(value, at.getInt8Ty()));
-  if (dtype == DType::BF16) return float_to_bfloat16(at, value);
+  if (dtype == DType::BF16) {
+    if (llvm::Value* stored = bfloat16_widened(value)) return stored;
+    // The processor's conversion takes denormals for zero, as its dot products do.
+    if (kernel.target().avx512_bf16 && width_of(value) >= 4)
+      return at.CreateBitCast(at.CreateFPTrunc(value, like(value, at.getBFloatTy())), like(value, at.getInt16Ty()));
+    return float_to_bfloat16(at, value);
+  }
   if (dtype == DType::F16) {
     if (kernel.target().level == Level::Baseline) return float_to_half(at, value);
     return at.CreateBitCast(at.CreateFPTrunc(value, like(value, at.getHalfTy())), like(value, at.getInt16Ty()));

@@ -21,9 +21,10 @@ EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form, c
 EmittedKernel emit_compact(KernelBuilder& kernel, const ir::CompactForm& form);
 EmittedKernel emit_sort(KernelBuilder& kernel, const ir::SortForm& form, const ir::Schedule& schedule);
 
-// The kernel of one region and bucket: the emitter of its skeleton, compiled.
+// The kernel of one region and bucket: the emitter of its skeleton, compiled. `rewrite` is given the module before it is optimised: tests replace
+// instructions there that their processor lacks.
 ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket,
-                                const ir::Schedule& schedule);
+                                const ir::Schedule& schedule, const std::function<void(llvm::Module&)>& rewrite = {});
 
 // The stages of one row, vectorised along the last inner iteration. Symbols of the row are defined in `row`.
 struct RowStages {

@@ -17,6 +17,7 @@ constexpr double vector_overhead = 2.5;                        // storing a tile
 constexpr double first_cache = 32e3, second_cache = 1e6;       // bytes
 constexpr double second_bandwidth = 30, third_bandwidth = 24;  // bytes a cycle of one core
 constexpr double store_row = 20;                               // a row of a tile written to results that no cache holds
+constexpr double tile_multiply = 16, tile_load = 8;            // of one tile, from its rate; Intel's optimisation manual
 constexpr double pack_cycles = 4;                              // a vector copied by columns or rows
 
 double function_cycles(ir::Op op) {
@@ -46,25 +47,32 @@ double program_cycles(const ir::ScalarProgram& program) {
 
 }  // namespace
 
-MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, bool left_in_place, bool weight)
-    : lanes_(target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))))),
-      panel_(panel_columns(compute_dtype(form.accumulate))), bytes_(static_cast<std::int64_t>(ir::size_of(compute_dtype(form.accumulate)))),
-      multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
-      left_in_place_(left_in_place), weight_(weight) {
+MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands)
+    : lanes_(target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))))), panel_(panel_columns(operands.product)),
+      step_depths_(static_cast<double>(depths_of_step(operands.product))),
+      left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product))),
+      result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
+      multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_cycles_(0),
+      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)), left_in_place_(operands.left_in_place), weight_(operands.weight) {
+  if (operands.product == ir::DType::BF16 && !target.avx512_bf16) {
+    unpack_cycles_ = 2 * multiply_cycles_;
+    multiply_cycles_ *= 2;
+  }
   for (const ir::RowStage& stage : form.rows) epilogue_cycles_ += 1 + program_cycles(stage.program);
 }
 
 double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns,
                                int threads) const {
-  const double depth = static_cast<double>(extents.depth), bytes = static_cast<double>(bytes_), lanes = static_cast<double>(lanes_);
+  const double steps = std::ceil(static_cast<double>(extents.depth) / step_depths_), bytes = result_bytes_,
+               lanes = static_cast<double>(lanes_);
   const double padded = std::ceil(task_columns / static_cast<double>(panel_)) * static_cast<double>(panel_);
   const double columns = static_cast<double>(schedule.columns);
   const double wide = std::floor(padded / columns);
   const double narrow = schedule.columns > panel_ ? (padded - wide * columns) / static_cast<double>(panel_) : 0;
   const double calls = std::ceil(task_rows / static_cast<double>(schedule.rows));
-  const double rows = task_rows / calls;
+  const double rows = schedule.tiles ? std::ceil(task_rows / calls / tile_rows) * tile_rows : task_rows / calls;
   // Where the right operand's panels come from while one group's rows pass.
-  const double right_bytes = static_cast<double>(extents.columns) * depth * bytes / threads;
+  const double right_bytes = static_cast<double>(extents.columns) * steps * bytes / threads;
   const double bandwidth = right_bytes > second_cache * 0.8 ? third_bandwidth : second_bandwidth;
 
   const double stored = static_cast<double>(extents.rows) * static_cast<double>(extents.columns) * bytes > second_cache ? store_row : 0;
@@ -72,19 +80,24 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   const auto group_cycles = [&](double width) {
     const double vectors = width / lanes;
     // Multiply-adds, or loads where they are more; at least the latency of one chain of them.
-    const double step = std::max({rows * vectors * multiply_cycles_, vectors + rows / 2, 4.0 / (rows * vectors >= 4 ? 4 : 1)});
-    const double compute = calls * (depth * step + call_overhead) + task_rows * (vectors * epilogue_cycles_ + stored);
-    const double panel_bytes = width * depth * bytes;
+    double step = std::max(
+        {rows * vectors * multiply_cycles_ + (rows + vectors) * unpack_cycles_, vectors + rows / 2, 4.0 / (rows * vectors >= 4 ? 4 : 1)});
+    if (schedule.tiles) {
+      const double row_tiles = rows / tile_rows, column_tiles = width / static_cast<double>(panel_);
+      step = std::max(row_tiles * column_tiles * tile_multiply, (row_tiles + column_tiles) * tile_load) / tile_steps;
+    }
+    const double compute = calls * (steps * step + call_overhead) + task_rows * (vectors * epilogue_cycles_ + stored);
+    const double panel_bytes = width * steps * bytes;
     const double first = panel_bytes / bandwidth;  // streamed once into the first-level cache, or past it
     const double again = panel_bytes > first_cache ? (calls - 1) * panel_bytes / second_bandwidth : 0;
-    const double left_bytes = task_rows * depth * bytes;
+    const double left_bytes = task_rows * steps * left_bytes_;
     const double left = left_bytes > second_cache * 0.6 ? left_bytes / third_bandwidth * 0.15 : 0;
     // A panel that is read while it is multiplied costs nothing of its own until it is slower than the arithmetic.
     return std::max(compute, first + again) + left + std::min(compute, first) * 0.03;
   };
   double cycles = task_overhead + wide * group_cycles(columns) + (narrow > 0 ? narrow * group_cycles(static_cast<double>(panel_)) : 0);
-  if (!left_in_place_) cycles += task_rows * depth / lanes * pack_cycles;
-  if (!weight_) cycles += padded * depth / lanes * pack_cycles;
+  if (!left_in_place_) cycles += task_rows * steps / lanes * pack_cycles;
+  if (!weight_) cycles += padded * steps / lanes * pack_cycles;
   return cycles;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "codegen_cpu/matmul_operands.h"
 #include "codegen_cpu/matmul_schedule.h"
 #include "codegen_cpu/target.h"
 
@@ -14,8 +15,7 @@ struct MatmulExtents {
 
 class MatmulCost {
  public:
-  // left_in_place, weight: the operand needs no packing by the kernel.
-  MatmulCost(const Target& target, const ir::MatmulForm& form, bool left_in_place, bool weight);
+  MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands);
   // Of one launch.
   double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
 
@@ -23,8 +23,12 @@ class MatmulCost {
   double task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns,
                      int threads) const;
 
-  std::int64_t lanes_, panel_, bytes_;
-  double multiply_cycles_;  // of a vector's multiply and add
+  std::int64_t lanes_, panel_;
+  double step_depths_;      // depths in a step
+  double left_bytes_;       // of a step of a row
+  double result_bytes_;     // of a result, and of a step of a column
+  double multiply_cycles_;  // of a step of a vector
+  double unpack_cycles_;    // of a vector of the right operand, or of a broadcast one, in a step
   double epilogue_cycles_;  // of a vector's epilogue
   bool left_in_place_, weight_;
 };

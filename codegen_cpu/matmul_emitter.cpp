@@ -8,6 +8,7 @@
 #include "codegen_cpu/pack_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_split.h"
+#include "codegen_cpu/tile_kernel.h"
 #include "codegen_cpu/vector_loop.h"
 #include "ir/affine.h"
 #include "ir/error.h"
@@ -23,12 +24,17 @@ class MatmulEmitter {
  public:
   MatmulEmitter(KernelBuilder& kernel, ir::MatmulForm form, const ir::Schedule& schedule)
       : kernel_(kernel), form_(std::move(form)), schedule_(MatmulSchedule::from(schedule)),
-        operands_(matmul_operands(kernel.region(), form_, kernel.symbols())), dtype_(form_.accumulate), element_(kernel.value_type(dtype_)),
-        lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))), panel_(panel_columns(dtype_)) {
+        operands_(matmul_operands(kernel.target(), kernel.region(), form_, kernel.symbols())), product_(operands_.product),
+        dtype_(form_.accumulate), element_(kernel.value_type(dtype_)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
+        panel_(panel_columns(product_)) {
+    form_.left = in_product_dtype(form_.left, product_);
+    form_.right = in_product_dtype(form_.right, product_);
     const std::int64_t group = std::max(schedule_.columns, panel_);
     internal_check(
         schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_columns % group == 0,
         "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
+    internal_check(!schedule_.tiles || (product_ == ir::DType::BF16 && panel_ == tile_rows && schedule_.columns % panel_ == 0),
+                   "tile registers multiply bf16 pairs in whole panels");
     internal_check(form_.rows.empty() || schedule_.block_columns == 0, "a matmul with row stages computes whole rows in one task");
   }
 
@@ -37,11 +43,14 @@ class MatmulEmitter {
     row_count_ = emit_index(kernel_, root, form_.m.extent);
     column_count_ = emit_index(kernel_, root, form_.n.extent);
     depth_ = emit_index(kernel_, root, form_.k.extent);
+    steps_ = emit_index(kernel_, root, steps_of(product_, form_.k.extent));
+    panel_steps_ = emit_index(kernel_, root, panel_steps());
     row_blocks_ = emit_index(kernel_, root, schedule_.row_blocks(form_));
     column_blocks_ = emit_index(kernel_, root, schedule_.column_blocks(form_));
     plan_scratch(root);
     plan_multiply();
     kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1, [&](Scope& task, Value* number) { emit_task(task, number); });
+    if (schedule_.tiles) release_tiles(kernel_, root, tiles_set_);
 
     Dim tasks = schedule_.row_blocks(form_) * schedule_.column_blocks(form_);
     for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
@@ -53,19 +62,31 @@ class MatmulEmitter {
   Dim block_rows() const { return schedule_.block_rows == 0 ? form_.m.extent : Dim(schedule_.block_rows); }
   Dim block_columns() const { return schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns); }
   Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
+  Dim panel_steps() const { return packed_steps(kernel_.target(), product_, form_.k.extent); }
+  // Elements of a row of the packed left operand: whole cache lines.
+  Dim left_stride() const {
+    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_));
+    return ir::ceil_div(form_.k.extent, line) * line;
+  }
 
   void plan_scratch(Scope& root) {
     const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
     tile_ = reserve(schedule_.rows * std::max(schedule_.columns, panel_) * element_bytes());
     if (!operands_.left) {
-      left_panel_ = reserve(block_rows() * rounded(form_.k.extent) * element_bytes());
+      left_panel_ = reserve(block_rows() * left_stride() * static_cast<std::int64_t>(ir::size_of(product_)));
       packed_left_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
     }
     if (!operands_.weight) {
-      right_panel_ = reserve((rounded(block_columns()) * form_.k.extent + panel_ * panel_) * element_bytes());
+      right_panel_ = reserve((rounded(block_columns()) * panel_steps() + panel_ * panel_) * element_bytes());
       packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
     }
     auto& builder = kernel_.at(root);
+    if (schedule_.tiles) {
+      tile_settings_ = reserve(64);
+      tiles_set_ = kernel_.variable(kernel_.here().getInt64Ty(), "tiles_set");
+      kernel_.at(root).CreateStore(kernel_.constant(0), tiles_set_);
+    }
+    kernel_.at(root);
     for (Value* packed : {packed_left_, packed_right_}) {
       if (packed) builder.CreateStore(kernel_.constant(-1), packed);
     }
@@ -82,7 +103,21 @@ class MatmulEmitter {
   }
 
   void plan_multiply() {
-    MicroKernel micro{.element = element_,
+    std::vector<std::int64_t> widths{schedule_.columns};
+    if (!whole_groups()) widths.push_back(panel_);
+    if (schedule_.tiles) {
+      TileKernel tiles{.tile_stride = 0, .left_stride = {}, .panel_stride = {}, .steps = panel_steps().constant()};
+      if (tiles.steps) tiles.panel_stride = *tiles.steps * panel_;
+      if (operands_.left) tiles.left_stride = operands_.left->row_stride.constant();
+      else tiles.left_stride = left_stride().constant();
+      multiply_ = emit_tile_multiply(kernel_.module(), kernel_.target(), "multiply", tiles, widths, schedule_.rows > tile_rows);
+      return;
+    }
+    const bool dots = kernel_.target().avx512_bf16 && lanes_ == 16;
+    MicroKernel micro{.multiply = product_ != ir::DType::BF16 ? Multiply::Elements
+                                  : dots                      ? Multiply::Pairs
+                                                              : Multiply::WidenedPairs,
+                      .element = element_,
                       .fused_multiply_add = kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(),
                       .lanes = lanes_,
                       .rows = 0,
@@ -94,11 +129,11 @@ class MatmulEmitter {
                       .panel_stride = {},
                       .right_stride = {},
                       .depth = {}};
-    micro.depth = form_.k.extent.constant();
+    micro.depth = steps_of(product_, form_.k.extent).constant();
     micro.right_stride = panel_;
-    if (micro.depth) micro.panel_stride = *micro.depth * panel_;
+    if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
     if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
-    else if (micro.depth) micro.left_stride = rounded(form_.k.extent).constant();
+    else if (micro.depth) micro.left_stride = left_stride().constant();
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching would not use.
     if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
@@ -107,8 +142,6 @@ class MatmulEmitter {
       fetches_ = (lines + blocks - 1) / blocks;
       micro.fetches = fetches_;
     }
-    std::vector<std::int64_t> widths{schedule_.columns};
-    if (!whole_groups()) widths.push_back(panel_);
     const auto counts = schedule_.row_counts(extent);
     multiply_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro, counts, widths);
   }
@@ -159,25 +192,26 @@ class MatmulEmitter {
 
   void pack_left(Scope& scope) {
     PackRows pack{.program = form_.left,
-                  .dtype = dtype_,
+                  .dtype = product_,
                   .row = form_.m.symbol,
                   .inner = form_.k,
                   .first_row = first_row_,
                   .rows = task_rows_,
                   .to = left_panel_,
-                  .row_stride = rounded(form_.k.extent)};
+                  .row_stride = left_stride()};
     emit_pack_rows(kernel_, scope, pack);
   }
 
   void pack_right(Scope& scope) {
     PackPanels pack{.program = form_.right,
-                    .dtype = dtype_,
+                    .dtype = product_,
                     .column = form_.n,
                     .depth = form_.k,
                     .first_column = first_column_,
                     .first_depth = kernel_.constant(0),
                     .columns = task_columns_,
                     .depths = depth_,
+                    .steps = panel_steps_,
                     .to = right_panel_,
                     .transposed = lies_transposed(kernel_.region(), form_.right, form_.n, form_.k, kernel_.symbols())};
     emit_pack_panels(kernel_, scope, pack);
@@ -204,6 +238,10 @@ class MatmulEmitter {
       Value* times = builder.CreateMul(blocks, kernel_.constant(fetches_));
       fetch_step_ = builder.CreateUDiv(builder.CreateAdd(all, builder.CreateSub(times, kernel_.constant(1))), times);
     }
+    if (schedule_.tiles) {
+      Value* rows = kernel_.at(task).CreateBinaryIntrinsic(llvm::Intrinsic::umin, task_rows_, kernel_.constant(tile_rows));
+      set_tiles(kernel_, task, tile_settings_, tiles_set_, rows);
+    }
     ProgramEmitter program(kernel_, form_.epilogue, task);
     kernel_.loop(task, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
       auto& b = kernel_.at(group);
@@ -223,8 +261,9 @@ class MatmulEmitter {
         g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width, b.CreateSub(task_columns_, g.offset));
       }
       g.right = right_pointer(group, g.offset);
-      for_even_blocks(kernel_, group, task_rows_, schedule_.rows,
-                      [&](Scope& block, const Share& rows) { emit_block(block, program, g, rows); });
+      const auto block = [&](Scope& scope, const Share& rows) { emit_block(scope, program, g, rows); };
+      if (schedule_.tiles) for_tile_blocks(kernel_, group, task_rows_, schedule_.rows, block);
+      else for_even_blocks(kernel_, group, task_rows_, schedule_.rows, block);
     });
   }
 
@@ -241,12 +280,12 @@ class MatmulEmitter {
       column = kernel_.at(group).CreateAdd(offset, first_column_);
       Dim point = 0;
       for (std::size_t i = 0; i < weight.batch.size(); ++i) point = point * weight.batch_extents[i] + Dim::symbol(weight.batch[i]);
-      base = emit_pointer(kernel_, group, base, dtype_, point * (rounded(weight.columns) * weight.depth));
+      base = emit_pointer(kernel_, group, base, dtype_, point * (rounded(weight.columns) * weight.packed_steps));
     }
     auto& builder = kernel_.at(group);
-    // Whole panels, then columns within one.
+    // Whole panels, then columns within one. A step is as large as an accumulator.
     Value* within = builder.CreateURem(column, kernel_.constant(panel_));
-    Value* place = builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), depth_), within);
+    Value* place = builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), panel_steps_), within);
     return kernel_.element_pointer(base, dtype_, place);
   }
 
@@ -258,26 +297,27 @@ class MatmulEmitter {
     Value *left = nullptr, *left_stride = nullptr;
     if (operands_.left) {
       const RowsInPlace& place = *operands_.left;
-      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), dtype_,
+      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), product_,
                           place.offset + Dim::symbol(form_.m.symbol) * place.row_stride);
       left_stride = emit_index(kernel_, block, place.row_stride);
     } else {
-      left_stride = emit_index(kernel_, kernel_.root(), rounded(form_.k.extent));
-      left = kernel_.element_pointer(left_panel_, dtype_, kernel_.at(block).CreateMul(before, left_stride));
+      left_stride = emit_index(kernel_, kernel_.root(), this->left_stride());
+      left = kernel_.element_pointer(left_panel_, product_, kernel_.at(block).CreateMul(before, left_stride));
     }
     prefetch_stores(block, row, rows, group);
     auto& b = kernel_.at(block);
-    Value* panel_stride = b.CreateMul(depth_, kernel_.constant(panel_));
+    Value* panel_stride = b.CreateMul(panel_steps_, kernel_.constant(panel_));
     const Ahead fetch = ahead(group, share.number);
-    b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_), depth_, tile_,
-                             fetch.place, fetch.step});
+    b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_),
+                             schedule_.tiles ? panel_steps_ : steps_, tile_, fetch.place, fetch.step});
 
     const std::string& column = form_.n.symbol;
     Value* first = b.CreateAdd(first_column_, group.offset);
     const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
     for_vectors(kernel_, block, {.symbol = column, .first = first, .count = group.columns, .width = lanes_, .may_end_early = masks},
                 [&](Scope& vectors, Value* c) {
-                  kernel_.loop(vectors, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
+                  Value* first_row = share.done ? share.done : kernel_.constant(0);
+                  kernel_.loop(vectors, first_row, rows, 1, [&](Scope& point, Value* r) {
                     auto& inner = kernel_.at(point);
                     point.define(form_.m.symbol, inner.CreateAdd(row, r));
                     Value* place = kernel_.element_pointer(tile_, dtype_, inner.CreateAdd(inner.CreateMul(r, group.width), c));
@@ -299,8 +339,8 @@ class MatmulEmitter {
     if (fetches_ == 0) return {group.right, kernel_.constant(0)};
     auto& builder = kernel_.here();
     const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k
-    Value* part = builder.CreateMul(builder.CreateMul(block, depth_), builder.CreateMul(fetch_step_, kernel_.constant(fetches_)));
-    Value* next = kernel_.element_pointer(group.right, dtype_, builder.CreateMul(depth_, kernel_.constant(lines * panel_)));
+    Value* part = builder.CreateMul(builder.CreateMul(block, steps_), builder.CreateMul(fetch_step_, kernel_.constant(fetches_)));
+    Value* next = kernel_.element_pointer(group.right, dtype_, builder.CreateMul(panel_steps_, kernel_.constant(lines * panel_)));
     return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
   }
 
@@ -357,12 +397,16 @@ class MatmulEmitter {
   ir::MatmulForm form_;
   MatmulSchedule schedule_;
   MatmulOperands operands_;
-  ir::DType dtype_;
+  ir::DType product_;  // operands
+  ir::DType dtype_;    // sums
   llvm::Type* element_;
   std::int64_t lanes_, panel_, fetches_ = 0;
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;
-  Value *row_count_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *row_blocks_ = nullptr, *column_blocks_ = nullptr;
+  llvm::AllocaInst* tiles_set_ = nullptr;  // rows that tile registers are set to; 0: not set
+  Value* tile_settings_ = nullptr;
+  Value *row_count_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr, *panel_steps_ = nullptr,
+        *row_blocks_ = nullptr, *column_blocks_ = nullptr;
   Value *tile_ = nullptr, *left_panel_ = nullptr, *right_panel_ = nullptr;
   llvm::AllocaInst *packed_left_ = nullptr, *packed_right_ = nullptr;
   std::vector<Value*> row_slots_, row_bytes_;

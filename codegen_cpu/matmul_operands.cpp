@@ -4,6 +4,7 @@
 
 #include "ir/affine.h"
 #include "ir/error.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -40,8 +41,10 @@ std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) 
   }));
 }
 
-std::optional<PackedWeight> packed_weight(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
-  const ScalarStep* load = plain_load(form.right, form.accumulate, true);
+std::optional<PackedWeight> packed_weight(const Target& target, ir::DType product, const ir::Region& region, const ir::MatmulForm& form,
+                                          const ir::SymbolTable& symbols) {
+  const ir::ScalarProgram right = in_product_dtype(form.right, product);
+  const ScalarStep* load = plain_load(right, product, true);
   if (!load || std::find(region.weights.begin(), region.weights.end(), static_cast<std::uint32_t>(load->buffer)) == region.weights.end())
     return std::nullopt;
   std::int32_t uses =
@@ -72,11 +75,12 @@ std::optional<PackedWeight> packed_weight(const ir::Region& region, const ir::Ma
   }
   if (!rest.constant()) return std::nullopt;
   weight.base = *rest.constant();
+  weight.packed_steps = packed_steps(target, product, weight.depth).constant().value();
   return weight;
 }
 
-// The packed layout's fields in order: depth, columns, base, depth stride, column stride, then extent and stride of each batch iteration.
-constexpr std::size_t fixed_fields = 5;
+// The packed layout's fields in order: depth, columns, base, depth stride, column stride, packed steps, then extent and stride of each batch iteration.
+constexpr std::size_t fixed_fields = 6;
 
 }  // namespace
 
@@ -124,27 +128,69 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
   return RowsInPlace{.buffer = load->buffer, .offset = between->base, .row_stride = between->stride};
 }
 
-MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& narrow, const ir::SymbolTable& symbols) {
+ir::DType product_dtype(const ir::ScalarProgram& left, const ir::ScalarProgram& right) {
+  const auto narrow = [](const ir::ScalarProgram& program) { return ir::without_widening(program).steps.back().dtype; };
+  return narrow(left) == ir::DType::BF16 && narrow(right) == ir::DType::BF16 ? ir::DType::BF16 : left.steps.back().dtype;
+}
+
+ir::ScalarProgram in_product_dtype(const ir::ScalarProgram& program, ir::DType product) {
+  return product == ir::DType::BF16 ? ir::without_widening(program) : program;
+}
+
+ir::DType attention_product_dtype(const Target& target, const ir::AttentionForm& form) {
+  const ir::DType compute = compute_dtype(form.score.steps.back().dtype);
+  const auto is_brain = [](const ir::ScalarProgram& program) {
+    return ir::without_widening(program).steps.back().dtype == ir::DType::BF16;
+  };
+  const bool pairs = target.avx512_bf16 && compute == ir::DType::F32 && is_brain(form.q) && is_brain(form.k) && is_brain(form.v);
+  return pairs ? ir::DType::BF16 : compute;
+}
+
+std::int64_t depths_of_step(ir::DType product) { return product == ir::DType::BF16 ? 2 : 1; }
+
+Dim steps_of(ir::DType product, const Dim& depth) {
+  const std::int64_t depths = depths_of_step(product);
+  return depths == 1 ? depth : ir::ceil_div(depth, depths);
+}
+
+Dim packed_steps(const Target& target, ir::DType product, const Dim& depth) {
+  const std::int64_t multiple = product == ir::DType::BF16 ? target.bf16_step_multiple() : 1;
+  const Dim steps = steps_of(product, depth);
+  return multiple == 1 ? steps : ir::ceil_div(steps, multiple) * multiple;
+}
+
+MatmulOperands matmul_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& narrow,
+                               const ir::SymbolTable& symbols) {
   const ir::MatmulForm form = widened(narrow);
-  return {.left = rows_in_place(region, form.left, form.accumulate, form.m, form.k, symbols),
-          .weight = packed_weight(region, form, symbols)};
+  const ir::DType product = product_dtype(form.left, form.right);
+  MatmulOperands operands{.product = product, .left = {}, .weight = packed_weight(target, product, region, form, symbols)};
+  // Whole steps are read of each row.
+  const auto depth = form.k.extent.constant();
+  const std::int64_t whole = packed_steps(target, product, 1).constant().value() * depths_of_step(product);
+  if (whole == 1 || (depth && *depth % whole == 0))
+    operands.left = rows_in_place(region, in_product_dtype(form.left, product), product, form.m, form.k, symbols);
+  return operands;
 }
 
 LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form) {
-  const ir::DType dtype = compute_dtype(form.accumulate);
-  const ScalarStep* left = plain_load(form.left, dtype, false);
-  const ScalarStep* right = plain_load(form.right, form.right.steps.back().dtype, true);
-  return {.left_in_place = left != nullptr && !left->index.empty() && left->index.back().mentions({.symbol = form.k.symbol}),
+  const ir::DType compute = compute_dtype(form.accumulate);
+  const ir::ScalarProgram left_program = ir::without_widening(form.left), right_program = ir::without_widening(form.right);
+  const ir::DType left_dtype = left_program.steps.back().dtype;
+  const bool paired = left_dtype == ir::DType::BF16 && right_program.steps.back().dtype == ir::DType::BF16;
+  const ScalarStep* left = plain_load(left_program, paired ? ir::DType::BF16 : compute, false);
+  const ScalarStep* right = plain_load(right_program, right_program.steps.back().dtype, true);
+  return {.product = paired ? ir::DType::BF16 : compute,
+          .left_in_place = left != nullptr && !left->index.empty() && left->index.back().mentions({.symbol = form.k.symbol}),
           .weight = right != nullptr && std::find(region.weights.begin(), region.weights.end(),
                                                   static_cast<std::uint32_t>(right->buffer)) != region.weights.end()};
 }
 
-std::int64_t panel_columns(ir::DType dtype) { return 64 / static_cast<std::int64_t>(ir::size_of(dtype)); }
+std::int64_t panel_columns(ir::DType product) { return 64 / (depths_of_step(product) * static_cast<std::int64_t>(ir::size_of(product))); }
 
-ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType accumulate) {
+ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType product) {
   ir::PackedLayout layout;
-  layout.name = "panels" + std::to_string(panel_columns(accumulate)) + " " + std::string(ir::name_of(accumulate));
-  layout.fields = {weight.depth, weight.columns, weight.base, weight.depth_stride, weight.column_stride};
+  layout.name = "panels" + std::to_string(panel_columns(product)) + " " + std::string(ir::name_of(product));
+  layout.fields = {weight.depth, weight.columns, weight.base, weight.depth_stride, weight.column_stride, weight.packed_steps};
   for (std::size_t i = 0; i < weight.batch.size(); ++i) {
     layout.fields.push_back(weight.batch_extents[i]);
     layout.fields.push_back(weight.batch_strides[i]);
@@ -152,12 +198,12 @@ ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType accumulate)
   return layout;
 }
 
-ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType accumulate, const ir::Tensor& weight) {
+ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType product, const ir::Tensor& weight) {
   internal_check(layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2,
                  "a packed layout made by packed_layout");
   const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
-  const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4];
-  const std::int64_t panel = panel_columns(accumulate);
+  const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4], steps = layout.fields[5];
+  const std::int64_t panel = panel_columns(product), pair = depths_of_step(product);
   const std::int64_t panels = (columns + panel - 1) / panel;
   std::vector<std::int64_t> bases{layout.fields[2]};
   std::vector<std::int64_t> dims;
@@ -169,25 +215,33 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType accumulate, con
     bases = std::move(next);
     dims.push_back(layout.fields[field]);
   }
-  dims.insert(dims.end(), {panels, depth, panel});
+  dims.insert(dims.end(), {panels, steps, panel});
+  if (pair != 1) dims.push_back(pair);
 
-  ir::Tensor packed(accumulate, dims);
+  ir::Tensor packed(product, dims);
   const auto pack = [&](const auto& copy) {
     std::int64_t place = 0;
     for (const std::int64_t base : bases) {
       for (std::int64_t first = 0; first < columns; first += panel) {
         const std::int64_t width = std::min(panel, columns - first);
-        for (std::int64_t k = 0; k < depth; ++k, place += panel) {
-          for (std::int64_t c = 0; c < width; ++c) copy(place + c, base + k * depth_stride + (first + c) * column_stride);
+        for (std::int64_t k = 0; k < depth; ++k) {
+          const std::int64_t row = place + k / pair * panel * pair + k % pair;
+          for (std::int64_t c = 0; c < width; ++c) copy(row + c * pair, base + k * depth_stride + (first + c) * column_stride);
         }
+        place += steps * panel * pair;
       }
     }
   };
-  if (accumulate == ir::DType::F32 && weight.dtype() == ir::DType::F32) {
-    const auto from = weight.as<float>();
-    const auto to = packed.mutable_as<float>();
+  const auto pack_as_it_lies = [&]<typename Element>(Element) {
+    const auto from = weight.as<Element>();
+    const auto to = packed.mutable_as<Element>();
     pack([&](std::int64_t place, std::int64_t source) { to[static_cast<std::size_t>(place)] = from[static_cast<std::size_t>(source)]; });
-  } else if (ir::is_float(accumulate)) {
+  };
+  if (product == weight.dtype() && product == ir::DType::F32) {
+    pack_as_it_lies(float{});
+  } else if (product == weight.dtype() && product == ir::DType::BF16) {
+    pack_as_it_lies(std::uint16_t{});
+  } else if (ir::is_float(product)) {
     pack([&](std::int64_t place, std::int64_t source) { packed.set_real(place, weight.real_at(source)); });
   } else {
     pack([&](std::int64_t place, std::int64_t source) { packed.set_integer(place, weight.integer_at(source)); });

@@ -1,4 +1,7 @@
 // How the operands of a matmul reach its micro-kernel, and the layout of packed weights.
+//
+// A micro-kernel advances through the depth in steps. A step is one element of each operand in their compute dtype, or two where both operands are bf16:
+// in a row of the left operand they lie beside each other anyway, and panels of the right one are packed so (the layout of the processors' dot products).
 #pragma once
 
 #include <cstddef>
@@ -7,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen_cpu/target.h"
 #include "ir/backend.h"
 #include "ir/loop_form.h"
 
@@ -19,15 +23,28 @@ struct RowsInPlace {
 };
 
 // A weight as it lies in the model: element (batch, k, n) at base + batch . batch_strides + k * depth_stride + n * column_stride.
-// Packed, a batch point is columns / panel (rounded up) panels of depth * panel elements, k by k, the last filled up with zeros.
+// Packed, a batch point is columns / panel (rounded up) panels of packed_steps * panel steps, step by step, filled up with zeros.
 struct PackedWeight {
   std::int32_t buffer = 0;
+  std::int64_t packed_steps = 0;
   std::int64_t depth = 0, columns = 0, base = 0, depth_stride = 0, column_stride = 0;
   std::vector<std::string> batch;  // iterations that the weight depends on
   std::vector<std::int64_t> batch_extents, batch_strides;
 };
 
+// The dtype that both operands of a product are read in: bf16 where both are conversions of bf16 to the f32 they are multiplied in, as their products are
+// the same; else their compute dtype. `left` and `right` end in that one.
+ir::DType product_dtype(const ir::ScalarProgram& left, const ir::ScalarProgram& right);
+// The program up to its element of product_dtype.
+ir::ScalarProgram in_product_dtype(const ir::ScalarProgram& program, ir::DType product);
+// Depths in a step, and steps in `depth`.
+std::int64_t depths_of_step(ir::DType product);
+ir::Dim steps_of(ir::DType product, const ir::Dim& depth);
+// Steps that a panel of `depth` has room for on `target`: those beyond the depth are zeros.
+ir::Dim packed_steps(const Target& target, ir::DType product, const ir::Dim& depth);
+
 struct MatmulOperands {
+  ir::DType product{};
   std::optional<RowsInPlace> left;     // else packed into scratch through the left program
   std::optional<PackedWeight> weight;  // else packed into scratch through the right program
 };
@@ -39,7 +56,7 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
 bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& inner,
                      const ir::SymbolTable& symbols);
 // Of a widened form or one that is not yet.
-MatmulOperands matmul_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
+MatmulOperands matmul_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
 
 // The dtype that products are computed in: f16 and bf16 widen to f32, which is what their registers hold.
 ir::DType compute_dtype(ir::DType accumulate);
@@ -48,16 +65,20 @@ ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype);
 // The form with operands and accumulator of its compute dtype.
 ir::MatmulForm widened(const ir::MatmulForm& form);
 
+// The same of attention, whose programs end in their compute dtype or will: bf16 where the processor multiplies pairs of it, as all of q, k and v then are.
+ir::DType attention_product_dtype(const Target& target, const ir::AttentionForm& form);
+
 // What matmul_operands most likely says, told from the programs alone: for estimates, which are asked for by the hundred.
 struct LikelyOperands {
+  ir::DType product{};
   bool left_in_place = false, weight = false;
 };
 LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form);
 
-// Elements of one panel: a cache line of `dtype`.
-std::int64_t panel_columns(ir::DType dtype);
-ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType accumulate);
-// `weight` brought to `layout`, elements converted to the accumulator's dtype.
-ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType accumulate, const ir::Tensor& weight);
+// Columns of one panel: a cache line of steps.
+std::int64_t panel_columns(ir::DType product);
+ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType product);
+// `weight` brought to `layout`, elements converted to `product`.
+ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType product, const ir::Tensor& weight);
 
 }  // namespace anydim::codegen_cpu

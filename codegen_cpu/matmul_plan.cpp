@@ -38,8 +38,23 @@ MatmulExtents extents_at(const PlanInputs& inputs, std::span<const std::int64_t>
 // Shapes of micro-kernels, as rows and vectors. Accumulators, one vector of the right operand each and a broadcast value fill the registers.
 struct Shape {
   std::int64_t rows, vectors;
+  bool tiles = false;
 };
-std::vector<Shape> shapes_of(const Target& target) {
+std::vector<Shape> shapes_of(const Target& target, ir::DType product) {
+  if (product == ir::DType::BF16 && target.amx_bf16) {
+    // In tiles, then vectors for few rows. Two by two tiles of results load each operand's tile half as often as they multiply it.
+    const std::int64_t panel_vectors = panel_columns(product) / target.lanes(sizeof(float));
+    std::vector<Shape> shapes{{32, 2 * panel_vectors, true}, {16, 4 * panel_vectors, true}, {16, panel_vectors, true}};
+    Target without = target;
+    without.amx_bf16 = false;
+    for (const Shape& shape : shapes_of(without, product)) shapes.push_back(shape);
+    return shapes;
+  }
+  if (product == ir::DType::BF16 && !target.avx512_bf16) {
+    // Each vector of the right operand and the broadcast one are taken apart into two.
+    if (target.level == Level::Avx512) return {{6, 3}, {7, 3}, {12, 2}, {4, 4}};
+    return {{4, 2}, {5, 2}};
+  }
   switch (target.level) {
     case Level::Avx512: return {{8, 3}, {9, 3}, {6, 4}, {12, 2}, {14, 2}};
     case Level::Avx2: return {{6, 2}, {2, 4}};
@@ -50,7 +65,7 @@ std::vector<Shape> shapes_of(const Target& target) {
 
 MatmulCost cost_model(const PlanInputs& inputs) {
   const LikelyOperands operands = likely_operands(inputs.region, form_of(inputs));
-  return MatmulCost(inputs.target, form_of(inputs), operands.left_in_place, operands.weight);
+  return MatmulCost(inputs.target, form_of(inputs), operands);
 }
 
 // A size that stands for the bucket: where it has no upper end, one that fills every level of blocking.
@@ -74,17 +89,18 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
   const MatmulExtents extents = extents_at(inputs, keys);
   const std::int64_t most_rows = std::max<std::int64_t>(extents_at(inputs, most).rows, 1);
   const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))));
-  const std::int64_t panel = panel_columns(compute_dtype(form.accumulate));
-
   const LikelyOperands operands = likely_operands(inputs.region, form);
+  const std::int64_t panel = panel_columns(operands.product);
+
   std::vector<MatmulSchedule> found;
   const auto add = [&](MatmulSchedule schedule) {
     const auto same = [&](const MatmulSchedule& other) { return other.schedule() == schedule.schedule(); };
     if (std::none_of(found.begin(), found.end(), same)) found.push_back(schedule);
   };
-  for (const Shape& shape : shapes_of(inputs.target)) {
+  for (const Shape& shape : shapes_of(inputs.target, operands.product)) {
     MatmulSchedule schedule;
-    schedule.rows = std::min(shape.rows, most_rows);
+    schedule.tiles = shape.tiles;
+    schedule.rows = shape.tiles ? (most_rows > tile_rows ? shape.rows : tile_rows) : std::min(shape.rows, most_rows);
     schedule.columns = shape.vectors * lanes;
     if (schedule.columns > panel && schedule.columns >= ceiling(extents.columns, panel) * panel * 2) schedule.columns = panel;
     const std::int64_t group = std::max(schedule.columns, panel);
@@ -144,13 +160,14 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
 
 std::optional<ir::PackedLayout> matmul_packed_layout(const PlanInputs& inputs, std::size_t parameter) {
   const ir::MatmulForm& form = form_of(inputs);
-  const auto weight = matmul_operands(inputs.region, form, inputs.form.symbols).weight;
-  if (!weight || static_cast<std::size_t>(weight->buffer) != parameter) return std::nullopt;
-  return packed_layout(*weight, compute_dtype(form.accumulate));
+  const MatmulOperands operands = matmul_operands(inputs.target, inputs.region, form, inputs.form.symbols);
+  if (!operands.weight || static_cast<std::size_t>(operands.weight->buffer) != parameter) return std::nullopt;
+  return packed_layout(*operands.weight, operands.product);
 }
 
 ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t, const ir::PackedLayout& layout, const ir::Tensor& weight) {
-  return pack_weight(layout, compute_dtype(form_of(inputs).accumulate), weight);
+  const ir::MatmulForm form = widened(form_of(inputs));
+  return pack_weight(layout, product_dtype(form.left, form.right), weight);
 }
 
 }  // namespace anydim::codegen_cpu

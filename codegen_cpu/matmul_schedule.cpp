@@ -23,17 +23,20 @@ MatmulSchedule MatmulSchedule::from(const ir::Schedule& schedule) {
   result.block_columns = schedule.field("block_columns");
   result.order = schedule.field("order") == 0 ? Order::ColumnsOuter : Order::RowsOuter;
   result.split = schedule.field("split");
+  result.tiles = schedule.find("tiles").value_or(0) != 0;
   return result;
 }
 
 ir::Schedule MatmulSchedule::schedule() const {
-  return {.name = "matmul",
-          .fields = {{"rows", rows},
-                     {"columns", columns},
-                     {"block_rows", block_rows},
-                     {"block_columns", block_columns},
-                     {"order", order == Order::ColumnsOuter ? 0 : 1},
-                     {"split", split}}};
+  ir::Schedule schedule{.name = "matmul",
+                        .fields = {{"rows", rows},
+                                   {"columns", columns},
+                                   {"block_rows", block_rows},
+                                   {"block_columns", block_columns},
+                                   {"order", order == Order::ColumnsOuter ? 0 : 1},
+                                   {"split", split}}};
+  if (tiles) schedule.fields.emplace_back("tiles", 1);
+  return schedule;
 }
 
 ir::Dim MatmulSchedule::row_blocks(const ir::MatmulForm& form) const {

@@ -11,7 +11,10 @@
 
 namespace anydim::codegen_cpu {
 
-// `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0 split=1`
+// Of a tile register: rows of results or of left operands, and steps (codegen_cpu/matmul_operands.h) of right ones.
+inline constexpr std::int64_t tile_rows = 16, tile_steps = 16;
+
+// `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0 split=1`, on tile registers with `tiles=1` at the end
 //
 // A task computes a block of block_rows x block_columns (at most; 0: all of them) of one batch point; inside, column groups are outermost and
 // row blocks pass under each of them, so that a group of the right operand's panels stays in a cache while rows stream.
@@ -22,6 +25,7 @@ struct MatmulSchedule {
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
   Order order = Order::ColumnsOuter;
+  bool tiles = false;  // the micro-kernel works on tile registers: rows are 16 or 32, columns panels, up to four tiles of results in all
   std::int64_t split = 1;  // row blocks are made as many as a multiple of this, so that as many threads get even shares
 
   static MatmulSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing

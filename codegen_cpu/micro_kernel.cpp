@@ -4,9 +4,11 @@
 #include <vector>
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include "codegen_cpu/kernel_builder.h"
+#include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 
@@ -86,7 +88,8 @@ class Emitter {
       running.push_back(phi);
     }
     std::vector<llvm::Value*> values(running.begin(), running.end());
-    auto* left = builder_.CreateInBoundsGEP(kernel_.element, left_, k);
+    auto* first = pairs() ? builder_.CreateMul(k, builder_.getInt64(2)) : k;
+    auto* left = builder_.CreateInBoundsGEP(left_element(), left_, first);
     auto* right = builder_.CreateInBoundsGEP(kernel_.element, right_, builder_.CreateMul(k, right_stride_));
     for (std::int64_t step = 0; step < steps; ++step) {
       fetch(k, step);
@@ -117,7 +120,12 @@ class Emitter {
     }
   }
 
+  bool pairs() const { return kernel_.multiply != Multiply::Elements; }
+  llvm::Type* left_element() { return pairs() ? builder_.getInt16Ty() : kernel_.element; }
+  llvm::Type* step_type() { return pairs() ? builder_.getInt32Ty() : kernel_.element; }
+
   void multiply(llvm::Value* left, llvm::Value* right, std::int64_t step, std::vector<llvm::Value*>& values) {
+    auto* steps = llvm::FixedVectorType::get(step_type(), static_cast<unsigned>(kernel_.lanes));
     std::vector<llvm::Value*> columns;
     auto* offset = builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(step)), right_stride_);
     for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
@@ -126,19 +134,37 @@ class Emitter {
       auto* place =
           builder_.CreateAdd(builder_.CreateAdd(offset, panel), builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
       columns.push_back(
-          builder_.CreateAlignedLoad(vector_, builder_.CreateInBoundsGEP(kernel_.element, right, place), llvm::Align(element_bytes())));
+          builder_.CreateAlignedLoad(steps, builder_.CreateInBoundsGEP(kernel_.element, right, place), llvm::Align(element_bytes())));
     }
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       auto* place = builder_.CreateAdd(builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_),
-                                       builder_.getInt64(static_cast<std::uint64_t>(step)));
-      auto* scalar = builder_.CreateAlignedLoad(kernel_.element, builder_.CreateInBoundsGEP(kernel_.element, left, place),
-                                                llvm::Align(element_bytes()));
+                                       builder_.getInt64(static_cast<std::uint64_t>(pairs() ? 2 * step : step)));
+      auto* scalar = builder_.CreateAlignedLoad(step_type(), builder_.CreateInBoundsGEP(left_element(), left, place),
+                                                llvm::Align(left_element()->getScalarSizeInBits() / 8));
       auto* splat = builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.lanes), scalar);
-      for (std::size_t vector = 0; vector < columns.size(); ++vector) {
-        auto*& sum = values[static_cast<std::size_t>(row * kernel_.vectors) + vector];
-        sum = accumulate(splat, columns[vector], sum);
+      for (std::size_t column = 0; column < columns.size(); ++column) {
+        auto*& sum = values[static_cast<std::size_t>(row * kernel_.vectors) + column];
+        sum = accumulate_step(splat, columns[column], sum);
       }
     }
+  }
+
+  llvm::Value* accumulate_step(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+    switch (kernel_.multiply) {
+      case Multiply::Elements: return accumulate(a, b, sum);
+      case Multiply::Pairs: {
+        auto* brains = llvm::FixedVectorType::get(builder_.getBFloatTy(), static_cast<unsigned>(2 * kernel_.lanes));
+        return builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
+                                        {sum, builder_.CreateBitCast(a, brains), builder_.CreateBitCast(b, brains)});
+      }
+      case Multiply::WidenedPairs: {
+        // Lower element, then upper; equal expressions of a row or column are found by the optimiser.
+        const auto lower = [&](llvm::Value* pair) { return builder_.CreateBitCast(builder_.CreateShl(pair, 16), vector_); };
+        const auto upper = [&](llvm::Value* pair) { return builder_.CreateBitCast(builder_.CreateAnd(pair, 0xffff0000U), vector_); };
+        return accumulate(upper(a), upper(b), accumulate(lower(a), lower(b), sum));
+      }
+    }
+    internal_error("steps are multiplied in one of three ways");
   }
 
   llvm::Value* accumulate(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {

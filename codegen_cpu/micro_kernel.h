@@ -4,6 +4,9 @@
 //
 // for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (unit stride in k), the right operand as column panels
 // of `panel` elements. With k = 0 the tile is zero.
+//
+// With Multiply::Pairs and Multiply::WidenedPairs, k counts steps of two depths (codegen_cpu/matmul_operands.h): a step of the right operand and of panels is
+// two bf16 in place of one element, the left operand is bf16 with elements 2 k and 2 k + 1 of a row in step k, and the tile is f32.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +25,15 @@ class Type;
 
 namespace anydim::codegen_cpu {
 
+enum class Multiply : std::uint8_t {
+  Elements,      // a multiply-add of each element
+  Pairs,         // the processor's dot product of bf16 pairs (denormals count as zero)
+  WidenedPairs,  // both elements of a pair widened to f32, which is exact, and multiplied one after the other
+};
+
 struct MicroKernel {
-  llvm::Type* element = nullptr;    // of operands, accumulators and tile: a float or an integer type
+  Multiply multiply = Multiply::Elements;
+  llvm::Type* element = nullptr;    // of accumulators and tile, and of operands without pairs: a float or an integer type
   bool fused_multiply_add = false;  // the target has it for `element`
   std::int64_t lanes = 0;           // elements in a vector register
   std::int64_t rows = 0;
@@ -35,8 +45,8 @@ struct MicroKernel {
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
 
-// An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile, ahead, ahead_step); strides in elements, pointers aligned to
-// an element. `ahead` is any address.
+// An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile, ahead, ahead_step); strides in elements (of the left operand)
+// and in elements or steps (of the right one), pointers aligned to an element. `ahead` is any address.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, const std::string& name, const MicroKernel& kernel);
 
 // All micro-kernels of one kernel behind one function: void(variant, rows, left, left_stride, right, panel_stride, right_stride, depth, tile, ahead, ahead_step),

@@ -2,8 +2,14 @@
 
 #include <cpuid.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <vector>
 
 #include "ir/error.h"
 
@@ -16,6 +22,12 @@ std::uint64_t saved_state() {
   std::uint32_t low = 0, high = 0;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (std::uint64_t{high} << 32) | low;
+}
+
+// Linux keeps the tile registers' 8 KB of state from a process that has not asked for them.
+bool may_use_tiles() {
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
 constexpr bool bit(std::uint32_t word, int position) { return ((word >> position) & 1u) != 0; }
@@ -31,11 +43,29 @@ std::string_view name_of(Level level) {
   internal_error("a level is one of three");
 }
 
-std::optional<Level> level_named(std::string_view name) {
-  for (const Level level : {Level::Baseline, Level::Avx2, Level::Avx512}) {
-    if (name == name_of(level)) return level;
-  }
-  return std::nullopt;
+namespace {
+
+constexpr NamedTarget all_targets[] = {
+    {"x86-64", {.level = Level::Baseline}},
+    {"avx2", {.level = Level::Avx2}},
+    {"avx512", {.level = Level::Avx512}},
+    {"avx512bf16", {.level = Level::Avx512, .avx512_bf16 = true}},
+    {"amx", {.level = Level::Avx512, .avx512_bf16 = true, .amx_bf16 = true}},
+};
+
+bool includes(const Target& more, const Target& less) {
+  return more.level >= less.level && more.avx512_bf16 >= less.avx512_bf16 && more.amx_bf16 >= less.amx_bf16;
+}
+
+}  // namespace
+
+std::span<const NamedTarget> named_targets() { return all_targets; }
+
+std::string_view level_name(const Target& target) {
+  std::string_view name = all_targets[0].name;
+  for (const NamedTarget& known : all_targets)
+    if (includes(target, known.target)) name = known.name;
+  return name;
 }
 
 int Target::vector_bytes() const {
@@ -53,18 +83,22 @@ std::string Target::name() const {
   std::string name = "x86-64";
   if (level != Level::Baseline) name += fmt::format(" {}", name_of(level));
   if (avx512_bf16) name += " avx512bf16";
+  if (amx_bf16) name += " amxbf16";
   return name;
 }
 
 std::string Target::llvm_processor() const { return level == Level::Baseline ? "x86-64" : "x86-64-v3"; }
 
 std::string Target::llvm_features() const {
-  if (level != Level::Avx512) return "";
+  std::vector<std::string_view> features;
   // Without evex512 LLVM takes 512-bit registers away from processors other than its default.
-  return avx512_bf16 ? "+evex512,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16" : "+evex512,+avx512f,+avx512bw,+avx512dq,+avx512vl";
+  if (level == Level::Avx512) features = {"+evex512", "+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"};
+  if (avx512_bf16) features.emplace_back("+avx512bf16");
+  if (amx_bf16) features.insert(features.end(), {"+amx-tile", "+amx-bf16"});
+  return fmt::format("{}", fmt::join(features, ","));
 }
 
-Target detect_target(std::optional<Level> forced) {
+Target detect_target(std::string_view most) {
   Target target;
   std::uint32_t a = 0, b = 0, c = 0, d = 0;
   __get_cpuid(1, &a, &b, &c, &d);
@@ -74,21 +108,24 @@ Target detect_target(std::optional<Level> forced) {
   __get_cpuid_count(7, 0, &a, &b, &c, &d);
   const bool avx2 = avx && bit(b, 5) && bit(b, 3) && bit(b, 8) && fma && f16c && movbe && (state & 0x6) == 0x6;
   const bool avx512 = avx2 && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && (state & 0xe6) == 0xe6;
+  const bool tiles = bit(d, 24) && bit(d, 22) && (state & 0x60000) == 0x60000;
   if (avx512) {
     target.level = Level::Avx512;
     __get_cpuid_count(7, 1, &a, &b, &c, &d);
     target.avx512_bf16 = bit(a, 5);
+    target.amx_bf16 = target.avx512_bf16 && tiles && may_use_tiles();
   } else if (avx2) {
     target.level = Level::Avx2;
   }
-  if (forced && *forced != target.level) {
-    if (*forced > target.level) {
-      throw Error(ErrorKind::Resource,
-                  fmt::format("this processor offers {}, not {}: ask for a lower level", name_of(target.level), name_of(*forced)));
-    }
-    target = Target{.level = *forced};
-  }
-  return target;
+  if (most.empty()) return target;
+  const auto wanted =
+      std::find_if(std::begin(all_targets), std::end(all_targets), [&](const NamedTarget& named) { return named.name == most; });
+  if (wanted == std::end(all_targets))
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("unknown processor level {}: it is one of x86-64, avx2, avx512, avx512bf16 and amx", most));
+  if (!includes(target, wanted->target))
+    throw Error(ErrorKind::Resource, fmt::format("this processor offers {}, not {}: ask for a lower level", level_name(target), most));
+  return wanted->target;
 }
 
 }  // namespace anydim::codegen_cpu

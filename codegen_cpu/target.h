@@ -1,13 +1,14 @@
 // The processor that kernels are made for.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace anydim::codegen_cpu {
 
-// Instruction sets that kernels are made for. Each includes the ones before it.
+// Vector instructions that kernels are made for. Each includes the ones before it.
 enum class Level {
   Baseline,  // "x86-64": SSE2
   Avx2,      // "avx2": AVX2, FMA, F16C, BMI, BMI2
@@ -15,13 +16,15 @@ enum class Level {
 };
 
 std::string_view name_of(Level level);
-std::optional<Level> level_named(std::string_view name);
 
 struct Target {
   Level level = Level::Baseline;
   bool avx512_bf16 = false;      // dot products of bf16 pairs
+  bool amx_bf16 = false;         // products of tiles of bf16 pairs
   int vector_bytes() const;      // widest register: 16, 32 or 64
   int vector_registers() const;  // 16, or 32 with AVX-512
+  // Steps of bf16 pairs that kernels take at once, all of them: a row of a tile.
+  std::int64_t bf16_step_multiple() const { return amx_bf16 ? 16 : 1; }
   bool fused_multiply_add() const { return level != Level::Baseline; }
   int lanes(int element_bytes) const { return vector_bytes() / element_bytes; }
   std::string name() const;            // part of a kernel's key, e.g. "x86-64 avx512 avx512bf16"
@@ -29,7 +32,17 @@ struct Target {
   std::string llvm_features() const;   // LLVM's feature string, beyond the processor's
 };
 
-// What this processor and operating system offer. `forced`: at most this level; Error{Resource} where the processor lacks it.
-Target detect_target(std::optional<Level> forced = std::nullopt);
+// What kernels can be made for, from the least to the most: "x86-64", "avx2", "avx512", "avx512bf16", "amx". Each includes the ones before it.
+struct NamedTarget {
+  std::string_view name;
+  Target target;
+};
+std::span<const NamedTarget> named_targets();
+// The name of all that `target` has.
+std::string_view level_name(const Target& target);
+
+// What this processor and operating system offer. For tile registers the system is asked, once a process. `most`: a named target, which is what comes back;
+// Error{CommandLine} for another name, Error{Resource} where the processor lacks it.
+Target detect_target(std::string_view most = {});
 
 }  // namespace anydim::codegen_cpu

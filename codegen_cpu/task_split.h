@@ -17,6 +17,7 @@ struct Share {
   llvm::Value* first = nullptr;
   llvm::Value* count = nullptr;
   llvm::Value* number = nullptr;
+  llvm::Value* done = nullptr;  // of blocks that overlap: so many of its first are the last of the one before; null: none
 };
 // Share `number` of `total` split evenly into `shares`: counts differ by one at most, none is empty while shares <= total.
 Share even_share(KernelBuilder& kernel, Scope& scope, llvm::Value* total, llvm::Value* shares, llvm::Value* number);

@@ -2,6 +2,7 @@
 
 #include "codegen_cuda/matmul_operands.h"
 #include "ir/affine.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -31,7 +32,7 @@ struct Operand {
 
 std::optional<Operand> operand(const ir::Region& region, const ir::ScalarProgram& written, const ir::Iteration& row,
                                const ir::Iteration& column, const ir::SymbolTable& symbols) {
-  const ir::ScalarProgram program = without_widening(written);
+  const ir::ScalarProgram program = ir::without_widening(written);
   const ScalarStep& load = program.steps.back();
   if (load.kind != ScalarStep::Kind::Load || (load.dtype != DType::F16 && load.dtype != DType::BF16)) return std::nullopt;
   const auto rows = rows_at(load_offset(region, load, symbols), load.buffer, piece_bytes / 2, row, column, symbols);

@@ -61,7 +61,7 @@ class Reader {
 
   static const ScalarStep& element(const ScalarProgram& program, const char* what) {
     // What remains without widening is a prefix of the program.
-    const ScalarStep& last = program.steps[without_widening(program).steps.size() - 1];
+    const ScalarStep& last = program.steps[ir::without_widening(program).steps.size() - 1];
     if (last.kind != ScalarStep::Kind::Load) throw Refusal{fmt::format("{} is computed, not read", what)};
     return last;
   }

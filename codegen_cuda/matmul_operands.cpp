@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/affine.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -95,16 +96,6 @@ bool depends_on_values(const Dim& dim) {
                      [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
 }
 
-ir::ScalarProgram without_widening(const ir::ScalarProgram& program) {
-  const ScalarStep& last = program.steps.back();
-  if (last.kind != ScalarStep::Kind::Apply || last.op != ir::Op::cast || last.dtype != DType::F32) return program;
-  const auto operand = static_cast<std::size_t>(last.operands.front());
-  if (!is_narrow_float(program.steps[operand].dtype)) return program;
-  ir::ScalarProgram result = program;
-  result.steps.resize(operand + 1);
-  return result;
-}
-
 std::optional<TensorOperands> tf32_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
   if (form.accumulate != DType::F32) return std::nullopt;
   for (const ir::ScalarProgram* program : {&form.left, &form.right})
@@ -118,8 +109,8 @@ std::optional<TensorOperands> tf32_operands(const ir::Region& region, const ir::
 std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
   if (form.accumulate != DType::F32 && !is_narrow_float(form.accumulate)) return std::nullopt;
   TensorOperands operands{.dtype = {},
-                          .left = tensor_operand(region, without_widening(form.left), form.m, form.k, symbols),
-                          .right = tensor_operand(region, without_widening(form.right), form.n, form.k, symbols)};
+                          .left = tensor_operand(region, ir::without_widening(form.left), form.m, form.k, symbols),
+                          .right = tensor_operand(region, ir::without_widening(form.right), form.n, form.k, symbols)};
   operands.dtype = operands.left.program.steps.back().dtype;
   if (!is_narrow_float(operands.dtype) || operands.right.program.steps.back().dtype != operands.dtype) return std::nullopt;
   return operands;

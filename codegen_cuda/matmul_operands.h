@@ -57,9 +57,6 @@ std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir
 Major operand_major(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& depth,
                     const ir::SymbolTable& symbols);
 
-// The program's steps up to its element, without a last conversion from f16 or bf16 to f32.
-ir::ScalarProgram without_widening(const ir::ScalarProgram& program);
-
 // Offset in elements of a load in its buffer.
 ir::Dim load_offset(const ir::Region& region, const ir::ScalarStep& load, const ir::SymbolTable& symbols);
 // The dim depends on a step's value or on tensor elements, not on symbols alone.

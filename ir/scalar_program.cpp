@@ -51,6 +51,17 @@ std::vector<bool> computed_from_accumulated(const ScalarProgram& program) {
   return computed;
 }
 
+ScalarProgram without_widening(const ScalarProgram& program) {
+  const ScalarStep& last = program.steps.back();
+  if (last.kind != ScalarStep::Kind::Apply || last.op != Op::cast || last.dtype != DType::F32) return program;
+  const auto operand = static_cast<std::size_t>(last.operands.front());
+  const DType narrow = program.steps[operand].dtype;
+  if (narrow != DType::F16 && narrow != DType::BF16) return program;
+  ScalarProgram result = program;
+  result.steps.resize(operand + 1);
+  return result;
+}
+
 Op joining_op(Reduce reduce) {
   switch (reduce) {
     case Reduce::Sum: return Op::add;

@@ -15,6 +15,9 @@ std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program, c
 // For each step whether it is computed from an Accumulated one.
 std::vector<bool> computed_from_accumulated(const ScalarProgram& program);
 
+// The program's steps up to its element, without a last conversion from f16 or bf16 to f32.
+ScalarProgram without_widening(const ScalarProgram& program);
+
 // The elementwise op that joins two partial results.
 Op joining_op(Reduce reduce);
 

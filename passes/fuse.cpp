@@ -11,6 +11,7 @@
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
 #include "passes/stretch_key.h"
+#include "passes/views.h"
 
 namespace anydim::passes {
 
@@ -25,23 +26,16 @@ constexpr std::size_t longest_sort_key = 4;  // steps
 
 bool is_literal(const Binding& binding) { return info(binding.op).has(traits::literal) || binding.op == Op::shape_of; }
 
-bool is_view(Op op) {
-  if (info(op).has(traits::reshapes)) return true;
-  switch (op) {
-    case Op::transpose:
-    case Op::broadcast_to:
-    case Op::dyn_broadcast_to:
+// Costs nothing in the kernel that reads it, however many there are.
+bool is_free(const Function& function, const Binding& binding) {
+  switch (binding.op) {
     case Op::full:
     case Op::dyn_full:
     case Op::zeros:
     case Op::dyn_zeros:
     case Op::ones:
-    case Op::dyn_ones:
-    case Op::strided_slice:
-    case Op::dyn_strided_slice:
-    case Op::split:
-    case Op::dyn_split: return true;
-    default: return false;
+    case Op::dyn_ones: return true;
+    default: return is_view(binding.op) || is_widening(function, binding);
   }
 }
 
@@ -207,6 +201,7 @@ class BlockFuser {
         members.insert(*next);
         frontier = block_.bindings[*next].results[0];
       }
+      add_narrowings(graph, members, frontier);
       for (std::size_t member : members) owner_[member] = groups_;
       ++groups_;
     }
@@ -220,12 +215,36 @@ class BlockFuser {
     const Binding& user = block_.bindings[users[0]];
     if (user.results.size() != 1 || is_product(user.op) || stays_outside(user)) return std::nullopt;
     if (!is_pointwise(user) && !is_anchor(user.op)) return std::nullopt;
+    // Products read the narrow value and widen it themselves.
+    if (is_widening(function_, user) && feeds_product(graph, user.results[0])) return std::nullopt;
     if (graph.path_around(members, users[0])) return std::nullopt;
     Members extended = members;
     extended.insert(users[0]);
     add_literals(graph, extended);
     if (!has_form(extended, {user.results[0]})) return std::nullopt;
     return users[0];
+  }
+
+  // Directly or through views.
+  bool feeds_product(const FusionGraph& graph, ValueId value) const {
+    const auto& users = graph.users(value);
+    return std::any_of(users.begin(), users.end(), [&](std::size_t user) {
+      const Binding& binding = block_.bindings[user];
+      if (is_product(binding.op)) return true;
+      return is_view(binding.op) &&
+             std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId result) { return feeds_product(graph, result); });
+    });
+  }
+
+  // Where others read the wide value too, its conversion to 16 bits is a second, smaller result of the same kernel instead of another pass over memory.
+  void add_narrowings(const FusionGraph& graph, Members& members, ValueId frontier) const {
+    for (std::size_t user : graph.users(frontier)) {
+      const Binding& binding = block_.bindings[user];
+      if (owner_[user] >= 0 || !is_narrowing(function_, binding) || members.contains(user)) continue;
+      Members extended = members;
+      extended.insert(user);
+      if (has_form(extended, {frontier, binding.results[0]})) members = std::move(extended);
+    }
   }
 
   // Literals that members read belong to the group: they cost nothing, and an op is understood only together with all of them.
@@ -382,7 +401,7 @@ class BlockFuser {
   bool may_absorb(const FusionGraph& graph, const Members& members, std::size_t source, bool feeds_product) const {
     const Binding& binding = block_.bindings[source];
     if (owner_[source] >= 0 || stays_outside(binding)) return false;
-    if (is_view(binding.op)) return true;
+    if (is_free(function_, binding)) return true;
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
     bool exclusive = std::all_of(binding.results.begin(), binding.results.end(), [&](ValueId result) {
       const auto& users = graph.users(result);
@@ -417,7 +436,8 @@ class BlockFuser {
       open.pop_back();
       if (!found.insert(value).second || graph.producer(value) < 0) continue;
       auto source = static_cast<std::size_t>(graph.producer(value));
-      if (is_view(block_.bindings[source].op)) open.push_back(block_.bindings[source].operands[0]);
+      if (is_free(function_, block_.bindings[source]) && !block_.bindings[source].operands.empty())
+        open.push_back(block_.bindings[source].operands[0]);
     }
     return found;
   }

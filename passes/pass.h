@@ -14,6 +14,7 @@
 #include "ir/module.h"
 #include "ir/schedule.h"
 #include "ir/tuning_table.h"
+#include "ir/type.h"
 
 namespace anydim::passes {
 
@@ -27,6 +28,7 @@ struct PipelineOptions {
   Policy policy = Policy::Bucketed;
   std::map<std::string, Policy> region_policies;  // by region name, overriding `policy`
   std::vector<std::string> outputs;               // results to keep, in this order; empty: all
+  ir::DType precision = ir::DType::F32;           // of products' operands: f32, bf16 or f16
   int threads = 1;                                // that launches will use, for estimates
   std::vector<std::string> skipped;               // passes to leave out
   bool verify = false;                            // check the module after every pass

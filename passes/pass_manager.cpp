@@ -14,6 +14,7 @@
 #include "passes/fuse.h"
 #include "passes/infer_types.h"
 #include "passes/insert_checks.h"
+#include "passes/lower_precision.h"
 #include "passes/merge_products.h"
 #include "passes/pass.h"
 #include "passes/recognise_composites.h"

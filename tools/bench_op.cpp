@@ -38,13 +38,16 @@ struct Row {
   std::string schedule;
 };
 
-ir::Module matmul_module(std::int64_t n, std::int64_t k) {
+// Both operands of the precision asked for, sums and results f32.
+ir::Module matmul_module(std::int64_t n, std::int64_t k, ir::DType operands) {
+  constexpr const char* plain = "  %y = matmul(%x, %w)\n";
+  constexpr const char* widened = "  %a = cast(%x) {to = f32}\n  %b = cast(%w) {to = f32}\n  %y = matmul(%a, %b)\n";
   return ir::parse(
-      fmt::format("fn @main(%x: Tensor[(m, {0}), f32]) -> Tensor[(m, {1}), f32] where m in [0, 1048576] {{\n"
-                  "  %w = constant(f32 ({0}, {1}) @random(1))\n"
-                  "  %y = matmul(%x, %w)\n"
+      fmt::format("fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), f32] where m in [0, 1048576] {{\n"
+                  "  %w = constant({2} ({0}, {1}) @random(1))\n"
+                  "{3}"
                   "  return %y\n}}\n",
-                  k, n));
+                  k, n, ir::name_of(operands), operands == ir::DType::F32 ? plain : widened));
 }
 
 ir::Tensor weight_of(const ir::Module& module) {
@@ -69,10 +72,9 @@ int calls_per_sample(const MatmulShape& shape) {
 }
 
 Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tensor& weight, const LibraryMatmul& library) {
-  ir::Tensor x(ir::DType::F32, {shape.m, shape.k});
-  auto elements = x.mutable_as<float>();
-  for (std::size_t i = 0; i < elements.size(); ++i)
-    elements[i] = static_cast<float>(static_cast<double>((i * 2654435761U) % 2048) / 1024 - 1);
+  ir::Tensor x(weight.dtype(), {shape.m, shape.k});
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    x.set_real(i, static_cast<double>((static_cast<std::uint64_t>(i) * 2654435761U) % 2048) / 1024 - 1);
   std::vector<float> theirs(static_cast<std::size_t>(shape.m * shape.n));
   const std::vector<ir::Tensor> inputs{x};
 
@@ -94,7 +96,7 @@ Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tenso
   for (int turn = 0; turn < fewest_turns || (turn < most_turns && !(settled(our_turns) && settled(their_turns))); ++turn) {
     take_turn(our_turns, [&] { context.run(inputs); });
     if (library)
-      take_turn(their_turns, [&] { library(shape.m, shape.n, shape.k, x.as<float>().data(), weight.as<float>().data(), theirs.data()); });
+      take_turn(their_turns, [&] { library(shape.m, shape.n, shape.k, x.bytes().data(), weight.bytes().data(), theirs.data()); });
   }
   row.ours = median(our_turns);
   context.record_launches(true);
@@ -196,7 +198,7 @@ void run_operator_bench(const OperatorBench& bench, const CompileOptions& option
   if (bench.library != "none") {
     // Some libraries take their number of threads from the processors they see, whatever they are asked for.
     restrict_processors(threads);
-    library = load_matmul(bench.library, bench.library_path, threads);
+    library = load_matmul(options.precision, bench.library, bench.library_path, threads);
   }
 
   struct Compiled {
@@ -208,7 +210,7 @@ void run_operator_bench(const OperatorBench& bench, const CompileOptions& option
   for (const MatmulShape& shape : shapes) {
     auto& program = programs[{shape.n, shape.k}];
     if (program.context == nullptr) {
-      ir::Module module = matmul_module(shape.n, shape.k);
+      ir::Module module = matmul_module(shape.n, shape.k, options.precision);
       program.weight = weight_of(module);
       const auto executable = compile(std::move(module), options);
       executable->kernels().complete();

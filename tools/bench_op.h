@@ -11,7 +11,7 @@
 namespace anydim::tools {
 
 struct OperatorBench {
-  std::string name;                 // "matmul": x[M, K] times a constant w[K, N]; "attention" (CUDA)
+  std::string name;                 // "matmul": x[M, K] times a constant w[K, N] of options.precision; "attention" (CUDA)
   std::string library = "none";     // "mkl", "onednn" (CPU), "cublas" (CUDA) or "none"
   std::string library_path;         // empty: its usual name
   std::vector<std::string> shapes;  // "M,N,K", or "BATCH,HEADS,LENGTH,HEAD"

@@ -10,14 +10,6 @@
 
 namespace anydim::tools {
 
-namespace {
-
-Error not_in_this_release(const std::string& option, const std::string& instead) {
-  return Error(ErrorKind::CommandLine, fmt::format("{} is not built yet in this release; {}", option, instead));
-}
-
-}  // namespace
-
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--device", options.device, "where to compute")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
   command.add_option("--executor", options.executor, "what runs the program; reference is slow and plain, for looking")
@@ -25,7 +17,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->capture_default_str();
   command.add_option("--policy", options.policies, "what serves unknown shapes: [REGION=]symbolic|bucketed|exact|library (repeatable)")
       ->allow_extra_args(false);
-  command.add_option("--precision", options.precision, "arithmetic of matmul and attention")
+  command.add_option("--precision", options.precision, "what operands of matmul and attention are rounded to; sums are f32")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
   command
@@ -39,7 +31,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--dim", options.dims, "narrow a dimension: NAME=LOW:HIGH[:MULTIPLE] (repeatable)")->allow_extra_args(false);
   command.add_option("--threads", options.threads, "threads that compute; default: the processors this process may use")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--cpu-level", options.cpu_level, "generate for x86-64, avx2 or avx512; default: the best there is");
+  command.add_option("--cpu-level", options.cpu_level, "generate for x86-64, avx2, avx512, avx512bf16 or amx; default: the best there is");
   command.add_option("--db", options.database, "tuning database; default: tuning.db in the folder of compiled kernels");
   command.add_option("--cache-dir", options.cache_folder, "folder of compiled kernels; default $XDG_CACHE_HOME/anydim or ~/.cache/anydim");
   command.add_option("--memory-limit", options.memory_limit, "most memory of one call, e.g. 512M");
@@ -48,13 +40,12 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 }
 
 CompileOptions compile_options(const CommonOptions& options) {
-  if (options.precision != "f32") throw not_in_this_release("--precision " + options.precision, "use --precision f32");
-
   CompileOptions compile;
   compile.device = parse_device(options.device);
   compile.f32_products = parse_f32_products(options.f32_products);
   if (compile.f32_products == F32Products::Tf32 && compile.device != DeviceKind::Cuda)
     throw Error(ErrorKind::CommandLine, "--f32-products tf32 needs --device cuda; use exact");
+  compile.precision = parse_precision(options.precision);
   compile.masked_rows = parse_masked_rows(options.masked_rows);
   for (const std::string& dim : options.dims) compile.dims.push_back(parse_dim_range(dim));
   for (const std::string& text : options.policies) {

@@ -50,6 +50,7 @@ struct Results {
 Results run_reference(ir::Module module, const RunOptions& options, const CompileOptions& compile, const NamedTensors& inputs) {
   narrow_dims(module, compile.dims);
   module = keep_outputs(std::move(module), options.outputs);
+  module = lower_precision(std::move(module), compile);
   const ir::Function& entry = module.functions.at(0);
   if (!options.folder.empty()) check_output_names(entry.result_names);
   return {entry.result_names, evaluate_reference(module, arrange_inputs(inputs_of(entry), inputs))};

@@ -28,7 +28,7 @@ struct TestModule {
   }
   Blob compile() { return compile_module(module, *machine, "entry"); }
 
-  std::unique_ptr<llvm::TargetMachine> machine = make_machine(detect_target(Level::Baseline));
+  std::unique_ptr<llvm::TargetMachine> machine = make_machine(detect_target("x86-64"));
   llvm::LLVMContext context;
   llvm::Module module{"test", context};
   llvm::IRBuilder<> code{context};

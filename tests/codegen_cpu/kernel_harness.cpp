@@ -11,6 +11,7 @@
 #include "codegen_cpu/plans.h"
 #include "ir/host_functions.h"
 #include "runtime/code_memory.h"
+#include "tests/codegen_cpu/tile_emulator.h"
 
 namespace anydim::codegen_cpu::testing {
 
@@ -66,16 +67,33 @@ class MappedCode {
 }  // namespace
 
 std::vector<Target> targets() {
+  // Instructions for bf16 make no difference to anything but products of bf16.
+  std::vector<Target> result;
+  Target best = detect_target();
+  best.amx_bf16 = false;
+  for (const NamedTarget& named : named_targets())
+    if (named.target.level < best.level) result.push_back(named.target);
+  result.push_back(best);
+  return result;
+}
+
+std::vector<Target> bf16_targets() {
   std::vector<Target> result;
   const Target best = detect_target();
-  for (const Level level : {Level::Baseline, Level::Avx2, Level::Avx512}) {
-    if (level <= best.level) result.push_back(detect_target(level));
+  for (const NamedTarget& named : named_targets()) {
+    const Target& target = named.target;
+    if (target.level <= best.level && target.avx512_bf16 <= best.avx512_bf16 && target.amx_bf16 <= best.amx_bf16) result.push_back(target);
   }
+  Target emulated = best;
+  emulated.amx_bf16 = true;
+  result.push_back(emulated);
   return result;
 }
 
 TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule) {
-  return {.kernel = compile_form(target, region.region, region.form, bucket, schedule), .bucket = bucket, .schedule = schedule};
+  const bool emulated = target.amx_bf16 && !detect_target().amx_bf16;
+  const std::function<void(llvm::Module&)> rewrite = emulated ? emulate_tiles : std::function<void(llvm::Module&)>{};
+  return {.kernel = compile_form(target, region.region, region.form, bucket, schedule, rewrite), .bucket = bucket, .schedule = schedule};
 }
 
 std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket) {
@@ -125,6 +143,7 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
     runtime::call_generated(code.entry(), &call, begin, end, static_cast<void*>(scratch.data()));
     if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
   }
+  if (const std::string fault = take_tile_fault(); !fault.empty()) throw std::runtime_error(fault);
   if (failure) *failure = error;
   else if (error.check != -1)
     throw std::runtime_error("check " + std::to_string(error.check) + " failed with " + std::to_string(error.value));

@@ -18,6 +18,7 @@ constexpr std::string_view between_cases = "=====";
 constexpr std::string_view input_mark = "// INPUT ";
 constexpr std::string_view tolerance_mark = "// TOLERANCE ";
 constexpr std::string_view passes_mark = "// PASSES ";
+constexpr std::string_view precision_mark = "// PRECISION ";
 constexpr std::string_view kept_mark = "// KEEP ";
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -64,6 +65,8 @@ OpCase read_case(const std::vector<std::string>& lines, const std::string& place
       one.tolerance = std::stod(line.substr(tolerance_mark.size()));
     } else if (section == &one.source && line.starts_with(passes_mark)) {
       one.passes = words_of(line.substr(passes_mark.size()));
+    } else if (section == &one.source && line.starts_with(precision_mark)) {
+      one.precision = line.substr(precision_mark.size());
     } else if (section == &one.source && line.starts_with(kept_mark)) {
       one.kept = words_of(line.substr(kept_mark.size()));
     }

@@ -17,9 +17,10 @@ struct OpCase {
   std::string source;  // comments, inputs and module, as written
   std::vector<std::pair<std::string, Tensor>> inputs;
   std::optional<double> tolerance;
-  std::vector<std::string> passes;      // of `// PASSES a b`
-  std::vector<std::string> kept;        // of `// KEEP a b`: outputs
-  std::optional<std::string> inferred;  // sections; absent where the file has none
+  std::vector<std::string> passes;       // of `// PASSES a b`
+  std::optional<std::string> precision;  // of `// PRECISION bf16`
+  std::vector<std::string> kept;         // of `// KEEP a b`: outputs
+  std::optional<std::string> inferred;   // sections; absent where the file has none
   std::optional<std::string> module;
   std::optional<std::string> outputs;
   std::optional<std::string> error;

@@ -46,6 +46,7 @@ OpCase run(const OpCase& one, const std::string& pass) {
     PipelineOptions options;
     options.verify = true;
     options.outputs = one.kept;
+    if (one.precision) options.precision = ir::dtype_named(*one.precision).value();
     PassContext context{options};
     const std::vector<std::string> names = one.passes.empty() ? std::vector<std::string>{"infer_types", pass} : one.passes;
     run_passes(module, context, names);

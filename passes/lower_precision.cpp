@@ -1,0 +1,122 @@
+#include "passes/lower_precision.h"
+
+#include <map>
+#include <utility>
+
+#include "ir/error.h"
+#include "passes/rewrite.h"
+#include "passes/views.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+Tensor converted(const Tensor& tensor, DType to) {
+  Tensor result(to, tensor.dims());
+  const auto from = tensor.as<float>();
+  const auto into = result.mutable_as<std::uint16_t>();
+  if (to == DType::BF16)
+    for (std::size_t i = 0; i < from.size(); ++i) into[i] = float_to_bfloat16(from[i]);
+  else
+    for (std::size_t i = 0; i < from.size(); ++i) into[i] = float_to_half(from[i]);
+  return result;
+}
+
+class FunctionLowering {
+ public:
+  FunctionLowering(Function& function, DType precision) : function_(function), precision_(precision) {}
+
+  bool run() {
+    lower(function_.body);
+    return changed_;
+  }
+
+ private:
+  using Scope = std::map<ValueId, ValueId>;
+
+  void lower(Block& block) {
+    // What is made in a block is seen by the blocks inside it and by no other.
+    const Scope narrow = narrow_, wide = wide_;
+    std::vector<Binding> bindings = std::exchange(block.bindings, {});
+    for (Binding& binding : bindings) {
+      for (Block& nested : binding.blocks) lower(nested);
+      for (std::size_t i = 0; i < matrices(binding); ++i) binding.operands[i] = widened(block, binding.operands[i], binding.source);
+      const bool source = binding.op == Op::constant || is_view(binding.op) || is_widening(function_, binding);
+      if (source)
+        for (ValueId result : binding.results) definitions_.emplace(result, binding);
+      block.bindings.push_back(std::move(binding));
+    }
+    narrow_ = narrow;
+    wide_ = wide;
+  }
+
+  std::size_t matrices(const Binding& binding) const {
+    if (binding.op != Op::matmul && binding.op != Op::attention) return 0;
+    return function_.tensor_type(binding.results[0]).dtype == DType::F32 ? (binding.op == Op::matmul ? 2 : 3) : 0;
+  }
+
+  ValueId widened(Block& block, ValueId value, const std::string& source) {
+    if (auto found = wide_.find(value); found != wide_.end()) return found->second;
+    const ValueId narrow = narrowed(block, value, source);
+    const ValueId wide = cast(block, narrow, DType::F32, function_.values[value].name, source);
+    wide_.emplace(value, wide);
+    changed_ = true;
+    return wide;
+  }
+
+  ValueId narrowed(Block& block, ValueId value, const std::string& source) {
+    if (auto found = narrow_.find(value); found != narrow_.end()) return found->second;
+    const auto definition = definitions_.find(value);
+    if (definition == definitions_.end()) return remember(value, cast(block, value, precision_, function_.values[value].name, source));
+    const Binding binding = definition->second;
+    if (binding.op == Op::cast) {
+      const bool same = function_.tensor_type(binding.operands[0]).dtype == precision_;
+      return remember(value, same ? binding.operands[0] : cast(block, value, precision_, function_.values[value].name, source));
+    }
+    Binding copy = binding;
+    if (binding.op == Op::constant) copy.attributes["value"] = converted(tensor_attribute(binding, "value"), precision_);
+    else copy.operands[0] = narrowed(block, binding.operands[0], source);
+    for (ValueId& result : copy.results) {
+      TensorType type = function_.tensor_type(result);
+      type.dtype = precision_;
+      result = remember(result, function_.add_value(function_.values[result].name + suffix(), type));
+    }
+    block.bindings.push_back(std::move(copy));
+    return narrow_.at(value);
+  }
+
+  ValueId remember(ValueId value, ValueId narrow) {
+    narrow_[value] = narrow;
+    return narrow;
+  }
+
+  ValueId cast(Block& block, ValueId value, DType to, const std::string& name, const std::string& source) {
+    TensorType type = function_.tensor_type(value);
+    type.dtype = to;
+    const ValueId result = function_.add_value(name + (to == precision_ ? suffix() : "_wide"), type);
+    block.bindings.push_back({.op = Op::cast, .operands = {value}, .results = {result}, .attributes = {{"to", to}}, .source = source});
+    return result;
+  }
+
+  std::string suffix() const { return "_" + std::string(name_of(precision_)); }
+
+  Function& function_;
+  const DType precision_;
+  std::map<ValueId, Binding> definitions_;  // constants, views and widening casts of this function
+  Scope narrow_, wide_;                     // f32 values and what stands for them, visible here
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void lower_precision(Module& module, PassContext& context) {
+  const DType precision = context.options.precision;
+  if (precision == DType::F32) return;
+  internal_check(precision == DType::BF16 || precision == DType::F16, "products are computed in f32, bf16 or f16");
+  for (Function& function : module.functions)
+    if (FunctionLowering(function, precision).run()) drop_dead(function);
+}
+
+}  // namespace anydim::passes

@@ -1,0 +1,36 @@
+#include "passes/views.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
+bool is_cast(const Function& function, const Binding& binding, bool from_half, bool to_half) {
+  if (binding.op != Op::cast) return false;
+  const DType from = function.tensor_type(binding.operands[0]).dtype, to = function.tensor_type(binding.results[0]).dtype;
+  return (from_half ? is_half(from) : from == DType::F32) && (to_half ? is_half(to) : to == DType::F32);
+}
+
+}  // namespace
+
+bool is_view(Op op) {
+  if (info(op).has(traits::reshapes)) return true;
+  switch (op) {
+    case Op::transpose:
+    case Op::broadcast_to:
+    case Op::dyn_broadcast_to:
+    case Op::strided_slice:
+    case Op::dyn_strided_slice:
+    case Op::split:
+    case Op::dyn_split: return true;
+    default: return false;
+  }
+}
+
+bool is_widening(const Function& function, const Binding& binding) { return is_cast(function, binding, true, false); }
+bool is_narrowing(const Function& function, const Binding& binding) { return is_cast(function, binding, false, true); }
+
+}  // namespace anydim::passes

@@ -1,0 +1,77 @@
+// Attention of bf16 operands, whose weights are rounded to bf16 where the processor multiplies pairs.
+#include <gtest/gtest.h>
+
+#include "tests/codegen_cpu/kernel_harness.h"
+
+namespace anydim::codegen_cpu::testing {
+namespace {
+
+using Symbols = std::map<std::string, std::int64_t>;
+
+void expect_right(const TestRegion& region, const std::vector<Symbols>& shapes, double tolerance = 4e-3) {
+  ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.skeleton)) << to_string(region.form);
+  for (const Target& target : bf16_targets()) {
+    const ir::Schedule schedule = candidates(region, target, bucket_of({})).at(0);
+    const TestKernel kernel = compile(region, target, bucket_of({}), schedule);
+    for (const Symbols& symbols : shapes) {
+      std::string at;
+      for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
+      SCOPED_TRACE(target.name() + " " + to_string(schedule) + at);
+      const auto inputs = random_inputs(region, symbols, 1);
+      const auto expected = reference(region, inputs);
+      const auto got = run(region, target, kernel, symbols, inputs);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        ASSERT_LE(difference(got[i], expected[i]), got[i].dtype() == ir::DType::BF16 ? 1e-2 : tolerance) << "output " << i;
+    }
+  }
+}
+
+TEST(AttentionBf16, HeadDims) {
+  for (const auto& [depth, width] : std::vector<std::pair<int, int>>{{32, 32}, {64, 64}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
+    const std::string d = std::to_string(depth), e = std::to_string(width);
+    SCOPED_TRACE(d + " " + e);
+    const TestRegion region = make_region(
+        "fn @main(%x: Tensor[(2, s, " + d + "), bf16], %y: Tensor[(2, t, " + d + "), bf16], %z: Tensor[(2, t, " + e +
+        "), bf16]) -> Tensor[(2, s, " + e +
+        "), f32] where s in [0, 600], t in [0, 600] {\n %q = cast(%x) {to = f32}\n %k = cast(%y) {to = f32}\n %v = cast(%z) {to = f32}\n"
+        " %r = attention(%q, %k, %v) {scale = 0.3}\n return %r\n}");
+    expect_right(region, {{{"s", 1}, {"t", 1}},
+                          {{"s", 2}, {"t", 2}},
+                          {{"s", 19}, {"t", 37}},
+                          {{"s", 3}, {"t", 301}},
+                          {{"s", 65}, {"t", 64}},
+                          {{"s", 3}, {"t", 0}},
+                          {{"s", 0}, {"t", 3}}});
+  }
+}
+
+// As the pass lower_precision and fusion leave it: heads of one tensor, the output stored narrow for the product behind it.
+TEST(AttentionBf16, HeadsOfOneTensorStoredNarrow) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(b, s, 192), bf16], %bias: Tensor[(b, 1, 1, s), f32]) -> Tensor[(b, s, 64), bf16]
+  where b in [0, 64], s in [0, 512] {
+  %heads = shape(b, s, 2, 32)
+  %x0 = strided_slice(%x) {axes = (-1), ends = (64), starts = (0)}
+  %x1 = strided_slice(%x) {axes = (-1), ends = (128), starts = (64)}
+  %x2 = strided_slice(%x) {axes = (-1), ends = (192), starts = (128)}
+  %q4 = dyn.reshape(%x0, %heads)
+  %k4 = dyn.reshape(%x1, %heads)
+  %v4 = dyn.reshape(%x2, %heads)
+  %qt = transpose(%q4) {perm = (0, 2, 1, 3)}
+  %kt = transpose(%k4) {perm = (0, 2, 1, 3)}
+  %vt = transpose(%v4) {perm = (0, 2, 1, 3)}
+  %q = cast(%qt) {to = f32}
+  %k = cast(%kt) {to = f32}
+  %v = cast(%vt) {to = f32}
+  %a = attention(%q, %k, %v, %bias) {scale = 0.17677669}
+  %t = transpose(%a) {perm = (0, 2, 1, 3)}
+  %merged = shape(b, s, 64)
+  %r = dyn.reshape(%t, %merged)
+  %n = cast(%r) {to = bf16}
+  return %n
+})");
+  expect_right(region, {{{"b", 1}, {"s", 1}}, {{"b", 2}, {"s", 27}}, {{"b", 3}, {"s", 64}}, {{"b", 1}, {"s", 300}}, {{"b", 2}, {"s", 0}}});
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cpu::testing
