@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "ir/type.h"
+#include "api/anydim.h"
 
 namespace anydim::tools {
 
