@@ -6,6 +6,7 @@
 
 #include "codegen_cuda/matmul_operands.h"
 #include "codegen_cuda/work.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
