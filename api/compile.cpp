@@ -76,7 +76,7 @@ std::shared_ptr<const runtime::Executable> compile(ir::Module module, const Comp
   return compile_for(make_target(options), std::move(module), options);
 }
 
-std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
+ir::Program program_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
   narrow_dims(module, options.dims);
   const passes::PipelineOptions pipeline = pipeline_options(options);
   const ir::TuningTable tuning = load_tuning(target, options);
@@ -84,7 +84,11 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
   ir::Program program = passes::compile_to_program(module, context);
   check_region_names(pipeline, module);
   if (options.static_only) passes::require_static(program);
-  module = {};  // its constants go as soon as they are packed
+  return program;
+}
+
+std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
+  ir::Program program = program_for(target, std::move(module), options);  // the module's constants go as soon as they are packed
 
   runtime::ExecutableOptions executable;
   executable.device = target.device;
@@ -94,6 +98,7 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
   }
   executable.memory_limit = options.memory_limit;
   executable.exact = exact_kernels(program, options);
+  executable.keep_originals = options.keep_originals;
   executable.background = options.background;
   executable.warn = options.warn;
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));

@@ -29,6 +29,8 @@ struct CompileTarget {
 };
 // What options.device names. Throws Error{Resource}: no such device, no driver, a build without that code generator, or a level that this processor lacks.
 CompileTarget make_target(const CompileOptions& options = {});
+// What compile_for() runs: the module after all passes, lowered. Needs no device.
+ir::Program program_for(const CompileTarget& target, ir::Module module, const CompileOptions& options = {});
 // compile() for a code generator and device of the caller's.
 std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options = {});
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/recording.h"
 #include "api/specialize.h"
 #include "ir/error.h"
 #include "passes/remove_padding.h"
@@ -58,6 +59,7 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->module_ = recognise_composites(std::move(module), options);
   const ir::Function& entry = model->module_.functions.at(0);
   model->inputs_ = inputs_of(entry);
+  model->symbols_ = entry.symbols;
   model->output_names_ = entry.result_names;
   passes::PackingResult result = passes::remove_padding(
       model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed : passes::PackedForm::Exact);
@@ -122,6 +124,12 @@ void Model::complete() const {
 }
 
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs) {
+  std::vector<ir::Tensor> outputs = call(inputs);
+  if (recorder_ != nullptr) recorder_->add(traced_values(*model_, inputs), packed_rows_.value_or(0));
+  return outputs;
+}
+
+std::vector<ir::Tensor> ModelContext::call(const std::vector<ir::Tensor>& inputs) {
   packed_rows_.reset();
   if (model_->packing()) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {

@@ -13,6 +13,10 @@
 #include "runtime/batcher.h"
 #include "runtime/packing.h"
 
+namespace anydim::tuner {
+class TraceRecorder;
+}
+
 namespace anydim {
 
 // Shared between threads; each calls it through a ModelContext of its own.
@@ -24,6 +28,7 @@ class Model {
   static std::shared_ptr<const Model> compile(CompileTarget target, ir::Module module, const CompileOptions& options = {});
 
   const std::vector<InputInfo>& inputs() const { return inputs_; }
+  const ir::SymbolTable& symbols() const { return symbols_; }  // of the inputs' dims
   const std::vector<std::string>& output_names() const { return output_names_; }
   // Why calls are not packed: the op, mask or result that stands in the way; empty where they are.
   const std::string& padded_because() const { return padded_because_; }
@@ -45,6 +50,7 @@ class Model {
   Model() = default;
 
   std::vector<InputInfo> inputs_;
+  ir::SymbolTable symbols_;
   std::vector<std::string> output_names_;
   std::string padded_because_;
   std::optional<runtime::Packing> packing_;
@@ -67,12 +73,17 @@ class ModelContext {
   // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with rows hold those of the texts, end to end; the others are as run() gives them.
   // Throws what ragged() and ragged_call() throw.
   std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets);
+  // The sizes of every call of run() that succeeds from here on are added to the recorder's trace (api/recording.h), which other contexts may share; null: no longer.
+  void record(std::shared_ptr<tuner::TraceRecorder> recorder) { recorder_ = std::move(recorder); }
   // Rows that the last call computed of each sequence's: those that take part where it was packed or ragged, nothing where it was not.
   std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
 
  private:
+  std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs);
+
   std::shared_ptr<const Model> model_;
   std::optional<runtime::Context> packed_, padded_, ragged_;
+  std::shared_ptr<tuner::TraceRecorder> recorder_;
   std::optional<std::int64_t> packed_rows_;
 };
 

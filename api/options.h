@@ -64,8 +64,9 @@ struct CompileOptions {
   bool keep_kernels = true;                                // false: no cache on disk
   std::optional<std::int64_t> memory_limit{};              // bytes of one call
   MaskedRows masked_rows = MaskedRows::Keep;
-  bool background = true;    // the rest of the tables is compiled beside the calls
-  bool static_only = false;  // refuse what the graph executor does not take
+  bool keep_originals = false;  // constants stay readable as the model has them, for checking kernels against the reference
+  bool background = true;       // the rest of the tables is compiled beside the calls
+  bool static_only = false;     // refuse what the graph executor does not take
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
 };

@@ -55,6 +55,10 @@ std::vector<ir::Schedule> ChosenSchedules::candidates(const ir::Region& region, 
   return taken;
 }
 
+std::vector<ir::Schedule> ChosenSchedules::space(const ir::Region& region, const ir::Bucket& bucket) const {
+  return ir::space_of(*inner_, region, bucket);
+}
+
 double ChosenSchedules::estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys,
                                  int threads) const {
   return inner_->estimate(region, schedule, keys, threads);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/backend.h"
+#include "ir/schedule_space.h"
 
 namespace anydim {
 
@@ -22,7 +23,7 @@ struct ScheduleFilter {
 ScheduleFilter parse_schedule_filter(std::string_view text);  // throws Error{Malformed}
 
 // Offers of `inner` only what the filter takes, for regions where it takes anything; other regions keep all. Remembers what was on offer. Any thread.
-class ChosenSchedules : public ir::Backend {
+class ChosenSchedules : public ir::Backend, public ir::ScheduleSpace {
  public:
   ChosenSchedules(std::shared_ptr<const ir::Backend> inner, std::optional<ScheduleFilter> filter);
 
@@ -37,6 +38,7 @@ class ChosenSchedules : public ir::Backend {
   std::optional<ir::PackedLayout> packed_layout(const ir::Region& region, std::size_t parameter) const override;
   ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) const override;
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override;
+  std::vector<ir::Schedule> space(const ir::Region& region, const ir::Bucket& bucket) const override;
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override;
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override;
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override;

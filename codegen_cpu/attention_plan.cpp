@@ -5,6 +5,7 @@
 #include "codegen_cpu/attention_schedule.h"
 #include "codegen_cpu/matmul_operands.h"
 #include "codegen_cpu/plans.h"
+#include "codegen_cpu/spaces.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -54,6 +55,28 @@ std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const i
     schedules.push_back(
         AttentionSchedule{.rows = rows, .columns = columns, .block_rows = block_rows, .block_keys = block_keys * std::max(panel, group)}
             .schedule());
+  }
+  return schedules;
+}
+
+std::vector<ir::Schedule> attention_space(const PlanInputs& inputs, const ir::Bucket&) {
+  const ir::DType dtype = compute_dtype(form_of(inputs).score.steps.back().dtype);
+  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = panel_columns(dtype);
+  const std::int64_t registers = inputs.target.level == Level::Avx512 ? 32 : 16;
+  std::vector<ir::Schedule> schedules;
+  for (const std::int64_t vectors : {1, 2, 3, 4}) {
+    const std::int64_t columns = vectors * lanes, group = std::max(columns, panel);
+    if (group % columns != 0 || group % panel != 0) continue;
+    for (const std::int64_t rows : {4, 6, 8, 12, 16}) {
+      if (rows * vectors + vectors + 1 > registers) continue;
+      for (const std::int64_t block_rows : {16, 32, 64, 128, 256}) {
+        for (const std::int64_t groups : {2, 4, 8, 16, 32}) {
+          if (block_rows < rows) continue;
+          schedules.push_back(
+              AttentionSchedule{.rows = rows, .columns = columns, .block_rows = block_rows, .block_keys = groups * group}.schedule());
+        }
+      }
+    }
   }
   return schedules;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -10,8 +11,10 @@
 #include "codegen_cpu/plans.h"
 #include "codegen_cpu/shape_emitter.h"
 #include "codegen_cpu/source_hash.h"
+#include "codegen_cpu/spaces.h"
 #include "codegen_cpu/target.h"
 #include "ir/error.h"
+#include "ir/schedule_space.h"
 
 namespace anydim::codegen_cpu {
 
@@ -22,7 +25,7 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 
-class CpuBackend : public ir::Backend {
+class CpuBackend : public ir::Backend, public ir::ScheduleSpace {
   template <typename Question>
   auto ask(const ir::Region& region, const Question& question) const {
     const auto form = form_of(region);
@@ -57,6 +60,19 @@ class CpuBackend : public ir::Backend {
                                   [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_candidates(); },
                                   [&](const PlanInputs&, const ir::CompactForm&) { return compact_candidates(); },
                                   [&](const PlanInputs&, const ir::SortForm&) { return sort_candidates(); }});
+  }
+
+  std::vector<ir::Schedule> space(const ir::Region& region, const ir::Bucket& bucket) const override {
+    std::vector<ir::Schedule> all = candidates(region, bucket);
+    const std::vector<ir::Schedule> wider =
+        ask(region, Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_space(inputs, bucket); },
+                               [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_space(inputs, bucket); },
+                               [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_space(inputs, bucket); },
+                               [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_space(inputs, bucket); },
+                               [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_space(); }});
+    for (const ir::Schedule& schedule : wider)
+      if (std::ranges::find(all, schedule) == all.end()) all.push_back(schedule);
+    return all;
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {

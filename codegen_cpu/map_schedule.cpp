@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "codegen_cpu/spaces.h"
 #include "codegen_cpu/work_estimate.h"
 
 namespace anydim::codegen_cpu {
@@ -44,6 +45,20 @@ std::vector<ir::Schedule> map_candidates(const PlanInputs& inputs, const ir::Buc
   for (const ir::MapPart& part : form.parts) cycles = std::max(cycles, part_cycles(inputs, part, lanes));
   const std::int64_t unroll = steps > 24 || longest < 2 * lanes ? 1 : 2;
   return {{.name = "map", .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
+}
+
+std::vector<ir::Schedule> map_space(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  const ir::Schedule likely = map_candidates(inputs, bucket).front();
+  const std::int64_t lanes = likely.field("vector");
+  std::vector<ir::Schedule> schedules;
+  for (const std::int64_t vector : {lanes, lanes / 2}) {
+    if (vector < 1) continue;
+    for (const std::int64_t unroll : {1, 2, 4}) {
+      for (std::int64_t grain = 64; grain <= 65536; grain *= 4)
+        schedules.push_back({.name = "map", .fields = {{"vector", vector}, {"unroll", unroll}, {"grain", grain}}});
+    }
+  }
+  return schedules;
 }
 
 double map_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) {

@@ -6,6 +6,7 @@
 #include "codegen_cpu/matmul_operands.h"
 #include "codegen_cpu/matmul_schedule.h"
 #include "codegen_cpu/plans.h"
+#include "codegen_cpu/spaces.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -76,18 +77,46 @@ std::int64_t typical(const ir::BucketInterval& interval) {
   return std::llround(std::sqrt(low * std::max(low, high)));
 }
 
-}  // namespace
+// What is varied, beside the micro-kernel's shape. Blocks of rows are multiples of its rows, blocks of columns of its columns; 0: all.
+struct Variations {
+  std::vector<Shape> shapes;
+  std::vector<std::int64_t> whole_row_blocks, row_blocks, column_groups, splits;
+};
 
-std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::Bucket& bucket) {
-  const ir::MatmulForm& form = form_of(inputs);
+// The likely shapes, and every other whose accumulators, operands and broadcast value fill at most the registers there are, and whose columns fill
+// panels or are filled by them.
+std::vector<Shape> all_shapes(const Target& target, ir::DType product, std::int64_t lanes) {
+  const std::int64_t registers = target.level == Level::Avx512 ? 32 : 16, panel = panel_columns(product);
+  const std::int64_t parts = product == ir::DType::BF16 && !target.avx512_bf16 ? 2 : 1;  // that an operand's vector is taken apart into
+  std::vector<Shape> shapes = shapes_of(target, product);
+  for (const std::int64_t vectors : {1, 2, 3, 4}) {
+    const std::int64_t columns = vectors * lanes, group = std::max(columns, panel);
+    if (group % columns != 0 || group % panel != 0) continue;
+    for (const std::int64_t rows : {2, 3, 4, 5, 6, 8, 9, 10, 12, 14, 16, 20, 24}) {
+      const std::int64_t accumulators = rows * vectors;
+      if (accumulators + parts * (vectors + 1) <= registers && 3 * accumulators >= registers) shapes.push_back({rows, vectors});
+    }
+  }
+  return shapes;
+}
+
+struct Sizes {
+  MatmulExtents typical_extents;
+  std::int64_t most_rows = 1;
+};
+Sizes sizes_of(const PlanInputs& inputs, const ir::Bucket& bucket) {
   std::vector<std::int64_t> keys, most;
   for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
     const ir::BucketInterval interval = i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
     keys.push_back(typical(interval));
     most.push_back(std::max<std::int64_t>(interval.high, 1));
   }
-  const MatmulExtents extents = extents_at(inputs, keys);
-  const std::int64_t most_rows = std::max<std::int64_t>(extents_at(inputs, most).rows, 1);
+  return {extents_at(inputs, keys), std::max<std::int64_t>(extents_at(inputs, most).rows, 1)};
+}
+
+std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes, const Variations& variations) {
+  const ir::MatmulForm& form = form_of(inputs);
+  const std::int64_t most_rows = sizes.most_rows;
   const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))));
   const LikelyOperands operands = likely_operands(inputs.region, form);
   const std::int64_t panel = panel_columns(operands.product);
@@ -97,16 +126,16 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
     const auto same = [&](const MatmulSchedule& other) { return other.schedule() == schedule.schedule(); };
     if (std::none_of(found.begin(), found.end(), same)) found.push_back(schedule);
   };
-  for (const Shape& shape : shapes_of(inputs.target, operands.product)) {
+  for (const Shape& shape : variations.shapes) {
     MatmulSchedule schedule;
     schedule.tiles = shape.tiles;
     schedule.rows = shape.tiles ? (most_rows > tile_rows ? shape.rows : tile_rows) : std::min(shape.rows, most_rows);
     schedule.columns = shape.vectors * lanes;
-    if (schedule.columns > panel && schedule.columns >= ceiling(extents.columns, panel) * panel * 2) schedule.columns = panel;
+    if (schedule.columns > panel && schedule.columns >= ceiling(sizes.typical_extents.columns, panel) * panel * 2) schedule.columns = panel;
     const std::int64_t group = std::max(schedule.columns, panel);
     if (!form.rows.empty()) {
-      for (const std::int64_t blocks : {1, 2, 4, 8}) {
-        for (const std::int64_t split : {1, 2, 4}) {
+      for (const std::int64_t blocks : variations.whole_row_blocks) {
+        for (const std::int64_t split : variations.splits) {
           schedule.block_rows = schedule.rows * blocks;
           schedule.block_columns = 0;
           schedule.order = MatmulSchedule::Order::RowsOuter;
@@ -116,31 +145,61 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
       }
       continue;
     }
-    for (const std::int64_t block_rows : {std::int64_t{0}, 4 * schedule.rows, 12 * schedule.rows, 24 * schedule.rows}) {
+    for (const std::int64_t blocks : variations.row_blocks) {
+      const std::int64_t block_rows = blocks * schedule.rows;
       if (block_rows >= most_rows && block_rows != 0) continue;
       // What is packed is packed in blocks: scratch memory must not grow with the operands.
       if (block_rows == 0 && !operands.left_in_place && most_rows > 24 * schedule.rows) continue;
-      for (const std::int64_t groups : {1, 4, 0}) {
+      for (const std::int64_t groups : variations.column_groups) {
         if (groups == 0 && !operands.weight) continue;
         schedule.block_rows = block_rows;
         schedule.block_columns = groups * group;
         schedule.order = block_rows == 0 ? MatmulSchedule::Order::ColumnsOuter : MatmulSchedule::Order::RowsOuter;
-        for (const std::int64_t split : {1, 2, 4}) {
+        for (const std::int64_t split : variations.splits) {
           schedule.split = split;
           if (split == 1 || (block_rows != 0 && groups == 0)) add(schedule);
         }
       }
     }
   }
+  return found;
+}
+
+}  // namespace
+
+std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  const Sizes sizes = sizes_of(inputs, bucket);
+  const std::vector<MatmulSchedule> found =
+      vary(inputs, sizes,
+           {.shapes = shapes_of(inputs.target, likely_operands(inputs.region, form_of(inputs)).product),
+            .whole_row_blocks = {1, 2, 4, 8},
+            .row_blocks = {0, 4, 12, 24},
+            .column_groups = {1, 4, 0},
+            .splits = {1, 2, 4}});
   const MatmulCost cost = cost_model(inputs);
   std::vector<std::pair<double, std::size_t>> ranked;  // equal costs keep the order above
   for (std::size_t i = 0; i < found.size(); ++i)
-    ranked.emplace_back(cost.seconds(found[i], extents, 2) + cost.seconds(found[i], extents, 1) / 2, i);
+    ranked.emplace_back(cost.seconds(found[i], sizes.typical_extents, 2) + cost.seconds(found[i], sizes.typical_extents, 1) / 2, i);
   std::sort(ranked.begin(), ranked.end());
   constexpr std::size_t most_candidates = 12;
   if (ranked.size() > most_candidates) ranked.resize(most_candidates);
   std::vector<ir::Schedule> schedules;
   for (const auto& [seconds, i] : ranked) schedules.push_back(found[i].schedule());
+  return schedules;
+}
+
+std::vector<ir::Schedule> matmul_space(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  const ir::DType accumulate = compute_dtype(form_of(inputs).accumulate), product = likely_operands(inputs.region, form_of(inputs)).product;
+  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(accumulate)));
+  std::vector<ir::Schedule> schedules;
+  for (const MatmulSchedule& found : vary(inputs, sizes_of(inputs, bucket),
+                                          {.shapes = all_shapes(inputs.target, product, lanes),
+                                           .whole_row_blocks = {1, 2, 3, 4, 6, 8, 12, 16},
+                                           .row_blocks = {0, 2, 4, 8, 12, 24, 48},
+                                           .column_groups = {1, 2, 4, 8, 0},
+                                           .splits = {1, 2, 4}})) {
+    schedules.push_back(found.schedule());
+  }
   return schedules;
 }
 

@@ -1,11 +1,18 @@
 // Schedules of ordered forms: `ordered grain=POINTS` (points of one task). Points of a row come one after the other, so there are no lanes.
 #include <algorithm>
 
+#include "codegen_cpu/spaces.h"
 #include "codegen_cpu/work_estimate.h"
 
 namespace anydim::codegen_cpu {
 
 std::vector<ir::Schedule> ordered_candidates() { return {{.name = "ordered", .fields = {{"grain", 1024}}}}; }
+
+std::vector<ir::Schedule> ordered_space() {
+  std::vector<ir::Schedule> schedules;
+  for (const std::int64_t grain : {64, 256, 1024, 4096}) schedules.push_back({.name = "ordered", .fields = {{"grain", grain}}});
+  return schedules;
+}
 
 double ordered_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) {
   const auto& form = std::get<ir::OrderedForm>(inputs.form.skeleton);

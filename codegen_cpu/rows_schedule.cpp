@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "codegen_cpu/spaces.h"
 #include "codegen_cpu/work_estimate.h"
 
 namespace anydim::codegen_cpu {
@@ -53,6 +54,26 @@ std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bu
   const int gain = contiguity_along(inputs, form, last.symbol) - contiguity_along(inputs, form, inner.symbol);
   if (gain > 0 && side > 1) return {columns, rows};
   return {rows};
+}
+
+std::vector<ir::Schedule> rows_space(const PlanInputs& inputs, const ir::Bucket&) {
+  const auto& form = std::get<RowForm>(inputs.form.skeleton);
+  const int lanes = lanes_of(inputs, form);
+  std::vector<ir::Schedule> schedules;
+  const auto add = [&](std::int64_t vector, std::int64_t unroll, std::int64_t grain, std::int64_t across) {
+    schedules.push_back({.name = "rows", .fields = {{"vector", vector}, {"unroll", unroll}, {"grain", grain}, {"across", across}}});
+  };
+  const std::int64_t along = narrowed(lanes, highest(inputs, form.inner.back()));
+  for (const std::int64_t vector : {along, along / 2}) {
+    if (vector < 1) continue;
+    for (const std::int64_t unroll : {1, 2, 4})
+      for (std::int64_t grain = 256; grain <= 32768; grain *= 2) add(vector, unroll, grain, 0);
+  }
+  if (form.outer.size() == (form.segments ? 1 : 0)) return schedules;
+  const std::int64_t side = narrowed(lanes, highest(inputs, form.outer.back()));
+  if (side > 1)
+    for (const std::int64_t times : {1, 2, 4, 8}) add(side, 1, side * times, 1);
+  return schedules;
 }
 
 double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) {

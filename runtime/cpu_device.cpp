@@ -125,6 +125,10 @@ class CpuSession : public DeviceSession {
     return value;
   }
 
+  bool observe(LaunchObserver observer) override {
+    observer_ = std::move(observer);
+    return true;
+  }
   void record(bool wanted) override { recording_ = wanted; }
   const std::vector<LaunchTiming>& timings() const override { return timings_; }
   CallMemory memory() const override { return budget_.most(); }
@@ -150,6 +154,7 @@ class CpuSession : public DeviceSession {
     if (tasks <= 0) return 0;
     arguments_.resize(work.launch->buffers.size());
     for (std::size_t i = 0; i < arguments_.size(); ++i) arguments_[i] = frames_.address(work.launch->buffers[i]);
+    if (observer_) observer_(work, arguments_);
     std::size_t stride = 0;
     std::byte* scratch = sizes[1] > 0 ? scratch_for(sizes[1], stride) : nullptr;
     ir::KernelError error;
@@ -200,6 +205,7 @@ class CpuSession : public DeviceSession {
   MemoryBudget budget_;
   CpuFrames frames_;
   bool recording_ = false;
+  LaunchObserver observer_;
   std::vector<LaunchTiming> timings_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -81,6 +82,11 @@ class DeviceSession {
     std::vector<std::vector<std::int64_t>> dims;  // of the arguments that it keeps; empty for what is no tensor
   };
   virtual FunctionValue function_value(std::int32_t buffer) const;
+
+  // Told what every launch is about to read and write: the addresses of the region's parameters, then of its results.
+  using LaunchObserver = std::function<void(const LaunchWork& work, std::span<void* const> buffers)>;
+  // From the next launch on; empty: nobody is told. False on devices whose memory the host cannot read.
+  virtual bool observe(LaunchObserver) { return false; }
 
   virtual void record(bool wanted) = 0;
   virtual const std::vector<LaunchTiming>& timings() const = 0;  // of the last call's launches in order, where recorded

@@ -29,6 +29,8 @@ Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> b
 }
 
 void Executable::pack_constants() {
+  if (options_.keep_originals)
+    for (const ir::Program::Constant& constant : program_.constants) originals_.push_back(constant.tensor);
   std::vector<std::size_t> packed;
   for (std::size_t i = 0; i < program_.constants.size(); ++i) {
     if (program_.constants[i].layout) packed.push_back(i);

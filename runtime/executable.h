@@ -25,6 +25,7 @@ struct ExecutableOptions {
   std::shared_ptr<const KernelCache> cache{};  // null: kernels are not kept
   std::optional<std::int64_t> memory_limit{};  // bytes of one call's activations, scratch and outputs
   std::vector<bool> exact{};                   // which kernels of the program are specialised to the shapes met; empty: none
+  bool keep_originals = false;                 // constants as the model has them stay readable beside the packed ones
   bool background = true;                      // compile the rest of the tables on a thread of its own
   Warning warn{};
 };
@@ -46,6 +47,7 @@ class Executable {
   std::optional<std::int64_t> memory_limit() const { return options_.memory_limit; }
   std::int64_t constant_bytes() const { return constant_bytes_; }  // as kernels read them
   const std::vector<void*>& constant_addresses() const { return constant_addresses_; }
+  const std::vector<ir::Tensor>& originals() const { return originals_; }  // one a constant where they were to be kept, else empty
 
   // What a stage, once it has run, gives an address: buffers of its arena segment (of its function's code), and outputs (positions).
   struct StageLayout {
@@ -77,6 +79,7 @@ class Executable {
   std::unique_ptr<const InputBinding> input_binding_;
   std::unique_ptr<ConstantStore> constants_;
   std::vector<void*> constant_addresses_;
+  std::vector<ir::Tensor> originals_;
   std::int64_t constant_bytes_ = 0;
   std::unique_ptr<KernelStore> kernels_;
   std::unique_ptr<ExactKernels> exact_;

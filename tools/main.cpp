@@ -56,6 +56,7 @@ int run(int argc, char** argv, const ProcessClock& clock) {
   add_explain(app, common, action);
   add_bench(app, common, action, clock);
   add_doctor(app, common, action);
+  add_tune(app, common, action);
   add_worker(app, common, action);
   try {
     app.parse(argc, argv);

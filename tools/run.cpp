@@ -60,7 +60,11 @@ Results run_compiled(ir::Module module, const RunOptions& options, const Compile
   const auto model = Model::compile(std::move(module), compile_options);
   Results results{.names = model->output_names(), .tensors = {}};
   if (!options.folder.empty()) check_output_names(results.names);
-  results.tensors = ModelContext(model).run(arrange_inputs(model->inputs(), inputs));
+  ModelContext context(model);
+  const auto recorder = options.record.empty() ? nullptr : std::make_shared<tuner::TraceRecorder>(trace_of(*model));
+  context.record(recorder);
+  results.tensors = context.run(arrange_inputs(model->inputs(), inputs));
+  if (recorder != nullptr) tuner::record_trace(options.record, recorder->trace());
   results.schedules = count_by_choice(table_rows(model->packing() ? *model->packed() : *model->padded()));
   return results;
 }
@@ -103,9 +107,8 @@ void print_results(const Results& results, const std::vector<std::filesystem::pa
 }
 
 void run(const RunOptions& options, const CommonOptions& common) {
-  if (!options.record.empty()) {
-    throw Error(ErrorKind::CommandLine, "--record is not built yet in this release; leave it out");
-  }
+  if (!options.record.empty() && (common.executor == "reference" || common.executor == "graph"))
+    throw Error(ErrorKind::CommandLine, fmt::format("--record needs the virtual machine, not --executor {}", common.executor));
   CompileOptions compile = compile_options(common);
   compile.outputs = options.outputs;
   const NamedTensors inputs = read_inputs(options.inputs);

@@ -10,6 +10,7 @@
 #include <istream>
 #include <iterator>
 #include <map>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "tools/npy.h"
@@ -112,7 +113,7 @@ CompileOptions CaseRunner::options_for(const nlohmann::json& wanted) const {
   return options;
 }
 
-nlohmann::ordered_json CaseRunner::run(const nlohmann::json& wanted) {
+nlohmann::ordered_json CaseRunner::run(const nlohmann::json& wanted, const std::function<void()>& compiled) {
   const std::string kind = wanted.at("kind").get<std::string>();
   if (kind == "empty" || kind == "program") return run_program(wanted);
   if (kind == "matmul") return run_matmul(wanted);
@@ -120,6 +121,11 @@ nlohmann::ordered_json CaseRunner::run(const nlohmann::json& wanted) {
   if (kind == "schedules") return rank_schedules(wanted);
   if (kind == "raw") return run_raw(wanted);
   if (kind == "information") return information();
+  if (kind == "tune_prepare") {
+    std::shared_ptr<ChosenSchedules> all;
+    return tuning_.prepare(wanted, target_for(wanted, all), options_for(wanted));
+  }
+  if (kind == "tune_candidate") return tuning_.measure(wanted, compiled);
   throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
 }
 
@@ -335,7 +341,10 @@ void run_worker(CaseRunner& runner, std::istream& in) {
     say({{"begin", wanted["id"]}});
     nlohmann::ordered_json end = {{"end", wanted["id"]}};
     try {
-      end.update(runner.run(wanted));
+      end.update(runner.run(wanted, [&] { say({{"at", "compiled"}, {"id", wanted["id"]}}); }));
+    } catch (const std::bad_alloc&) {
+      end["error"] = "out of memory";
+      end["exit_code"] = static_cast<int>(ErrorKind::Resource);
     } catch (const nlohmann::json::exception& error) {
       end["error"] = fmt::format("the case is malformed: {}", error.what());
       end["exit_code"] = static_cast<int>(ErrorKind::Malformed);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/command.h"
+#include "tools/tuning_cases.h"
 
 namespace anydim::tools {
 
@@ -26,6 +27,7 @@ struct RawTarget {
 //   schedules    "n", "k", "m" [..], "top": the schedules that the cost model ranks best at any of the sizes
 //   raw          "source" (a file), "launch" {"entry", "block", "grid", "cluster", "shared_bytes", "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and
 //                results are written to "folder" as NAME.inN.npy and NAME.outN.npy
+//   tune_prepare, tune_candidate   tools/tuning_cases.h
 //   information  device, driver and what else there is
 // Every kind takes "schedule" (a filter: a name, and fields with values; where nothing fits it the result says "absent"), "checked" (the checked twins), "policy" and "dtype".
 class CaseRunner {
@@ -34,8 +36,8 @@ class CaseRunner {
   using MakeTarget = std::function<CompileTarget(bool checked)>;
   explicit CaseRunner(CompileOptions options, MakeTarget make = {}, RawTarget raw = {});
   ~CaseRunner();
-  // Throws what the case throws; Error{Internal} after a fault of the GPU.
-  nlohmann::ordered_json run(const nlohmann::json& wanted);
+  // Throws what the case throws; Error{Internal} after a fault of the GPU. `compiled`: called where a case of the tuner has its code.
+  nlohmann::ordered_json run(const nlohmann::json& wanted, const std::function<void()>& compiled = {});
 
  private:
   CompileTarget target_for(const nlohmann::json& wanted, std::shared_ptr<ChosenSchedules>& chosen);
@@ -50,10 +52,11 @@ class CaseRunner {
   CompileOptions options_;
   MakeTarget make_;
   RawTarget raw_;
+  TuningCases tuning_;
   std::map<bool, CompileTarget> targets_;  // by checked; one process keeps one context
 };
 
-// Cases from `in`, one a line; on standard output {"begin": ID} before and {"end": ID, ...} after each. Returns at the end of input. Throws Error{Malformed} for a line that is no
+// Cases from `in`, one a line; on standard output {"begin": ID} before and {"end": ID, ...} after each, and {"at": "compiled", "id": ID} between in a tune_candidate. Returns at the end of input. Throws Error{Malformed} for a line that is no
 // case, and Error{Internal} after a fault of the GPU: this process computes nothing any more, and whoever drives it starts another.
 void run_worker(CaseRunner& runner, std::istream& in);
 

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "ir/error.h"
+#include "ir/schedule_space.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -50,6 +52,43 @@ TEST(Backend, AnswersForARegion) {
   EXPECT_GT(large, small);
   EXPECT_LT(backend->estimate(region.region, schedules.front(), many, 2), large);
   EXPECT_EQ(backend->packed_layout(region.region, 0), std::nullopt);
+}
+
+// Schedules that only a search would try, spread over each skeleton's space.
+TEST(Backend, WholeSpaceIsRight) {
+  const struct {
+    const char* text;
+    std::vector<std::uint32_t> weights;
+    std::size_t least;  // schedules
+  } cases[] = {
+      {softmax_text, {}, 20},
+      {"fn @main(%x: Tensor[(n, 70), f32], %w: Tensor[(70, 50), f32]) -> Tensor[(n, 50), f32]\n  where n in [0, 300] {\n"
+       "  %y = matmul(%x, %w)\n  return %y\n}",
+       {1},
+       100},
+      {"fn @main(%q: Tensor[(n, 40), f32], %k: Tensor[(m, 40), f32], %v: Tensor[(m, 20), f32]) -> Tensor[(n, 20), f32]\n"
+       "  where n in [0, 300], m in [1, 300] {\n  %y = attention(%q, %k, %v) {scale = 0.2}\n  return %y\n}",
+       {},
+       50},
+      {"fn @main(%x: Tensor[(n, 70), f32]) -> Tensor[(n, 70), f32]\n  where n in [0, 300] {\n  %y = exp(%x)\n  return %y\n}", {}, 10},
+  };
+  const Target target = detect_target();
+  const auto backend = make_cpu_backend();
+  for (const auto& one : cases) {
+    const TestRegion region = make_region(one.text, one.weights);
+    const auto likely = backend->candidates(region.region, {}), space = ir::space_of(*backend, region.region, {});
+    ASSERT_GE(space.size(), one.least);
+    EXPECT_TRUE(std::equal(likely.begin(), likely.end(), space.begin()));
+    Symbols symbols;
+    for (const std::string& name : region.region.body.symbols.names()) symbols[name] = 131;
+    const auto inputs = random_inputs(region, symbols, 1);
+    const auto expected = reference(region, inputs);
+    for (std::size_t i = likely.size() + 3; i < space.size(); i += space.size() / 6) {
+      SCOPED_TRACE(to_string(space[i]));
+      const auto got = run(region, target, compile(region, target, {}, space[i]), symbols, inputs);
+      ASSERT_LE(difference(got[0], expected[0]), 2e-5);
+    }
+  }
 }
 
 TEST(Backend, CompilesOnSeveralThreadsAlike) {

@@ -1,0 +1,21 @@
+// A model compiled for a part that need not be here, up to its program: what the tuner predicts from.
+#pragma once
+
+#include <string_view>
+
+#include "api/compile.h"
+#include "tuner/workload.h"
+
+namespace anydim {
+
+// A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws Error{CommandLine} naming the parts that there are.
+CompileTarget planned_gpu(std::string_view part);
+
+struct PlannedModel {
+  tuner::ModelShape shape;
+  ir::Program program;
+};
+// As Model::compile would, but for constants, kernels and packed rows. Throws what passes throw.
+PlannedModel plan_model(const CompileTarget& target, ir::Module module, const CompileOptions& options);
+
+}  // namespace anydim

@@ -1,0 +1,205 @@
+#include "tuner/workload.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "ir/error.h"
+#include "tests/runtime/temporary_folder.h"
+
+namespace anydim::tuner {
+namespace {
+
+template <typename Action>
+std::string message_of(ErrorKind kind, const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+std::string distribution_error(const std::string& text) {
+  return message_of(ErrorKind::CommandLine, [&] { static_cast<void>(parse_distribution(text)); });
+}
+
+void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text; }
+
+TEST(Distribution, DrawsWithinItsRangeAndLikeItsShape) {
+  const Distribution lognormal = parse_distribution("lognormal(3.4, 0.8, 1, 512)");
+  std::vector<std::int64_t> lengths = draw_lengths(lognormal, 20000, 7);
+  EXPECT_GE(std::ranges::min(lengths), 1);
+  EXPECT_LE(std::ranges::max(lengths), 512);
+  std::ranges::sort(lengths);
+  EXPECT_NEAR(static_cast<double>(lengths[10000]), std::exp(3.4), 1.5);  // the median of a lognormal distribution
+  const auto uniform = draw_lengths(parse_distribution(" uniform( 3 ,5 ) "), 3000, 1);
+  for (const std::int64_t length : {3, 4, 5}) EXPECT_NEAR(static_cast<double>(std::ranges::count(uniform, length)), 1000.0, 150);
+  EXPECT_EQ(draw_lengths(parse_distribution("constant(9)"), 3, 5), (std::vector<std::int64_t>{9, 9, 9}));
+  const auto normal = draw_lengths(parse_distribution("normal(60, 20, 1, 512)"), 20000, 1);
+  EXPECT_NEAR(static_cast<double>(std::accumulate(normal.begin(), normal.end(), std::int64_t{0})) / 20000, 60, 1);
+  EXPECT_EQ(draw_lengths(lognormal, 100, 3), draw_lengths(lognormal, 100, 3));
+  EXPECT_NE(draw_lengths(lognormal, 100, 3), draw_lengths(lognormal, 100, 4));
+  // So far out that nothing would ever be drawn: the nearer end.
+  EXPECT_EQ(draw_lengths(parse_distribution("normal(0, 0.1, 400, 512)"), 2, 1), (std::vector<std::int64_t>{400, 400}));
+}
+
+TEST(Distribution, SaysWhatIsWrongWithAText) {
+  const std::string forms =
+      "; it is constant(N), uniform(LEAST, MOST), normal(MEAN, DEVIATION, LEAST, MOST) or lognormal(MEAN, DEVIATION, LEAST, MOST)";
+  EXPECT_EQ(distribution_error("lognormal 3"), "--distribution lognormal 3: there are no parentheses around its numbers" + forms);
+  EXPECT_EQ(distribution_error("zipf(2)"), "--distribution zipf(2): there is no distribution 'zipf'" + forms);
+  EXPECT_EQ(distribution_error("uniform(1)"), "--distribution uniform(1): uniform takes 2 numbers, not 1" + forms);
+  EXPECT_EQ(distribution_error("uniform(1, x)"), "--distribution uniform(1, x): 'x' is no number" + forms);
+  EXPECT_EQ(distribution_error("uniform(9, 3)"),
+            "--distribution uniform(9, 3): lengths are whole numbers from 1 to 2147483647, the least first" + forms);
+  EXPECT_EQ(distribution_error("constant(0)"),
+            "--distribution constant(0): lengths are whole numbers from 1 to 2147483647, the least first" + forms);
+  EXPECT_EQ(distribution_error("normal(5, -1, 1, 9)"), "--distribution normal(5, -1, 1, 9): its deviation is negative" + forms);
+}
+
+TEST(Distribution, ReadsLengthsAndTokens) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "lengths.txt";
+  write(file, "3\n\n[101, 7592, 102, 0]\n17\n");
+  const Distribution lengths = read_lengths(file);
+  EXPECT_EQ(lengths.observed, (std::vector<std::int64_t>{3, 4, 17}));
+  EXPECT_EQ(draw_lengths(lengths, 2, 0), (std::vector<std::int64_t>{3, 4}));
+  for (const std::int64_t length : draw_lengths(lengths, 50, 9))
+    EXPECT_NE(std::ranges::find(lengths.observed, length), lengths.observed.end());
+  const std::string name = file.string();
+  const auto error = [&](const std::string& text) {
+    write(file, text);
+    return message_of(ErrorKind::Malformed, [&] { static_cast<void>(read_lengths(file)); });
+  };
+  EXPECT_EQ(error(""), name + ": there is no length in it");
+  EXPECT_EQ(error("3\nmany\n"), name + ":2: expected a length or a JSON list of token ids, got 'many'");
+  EXPECT_EQ(error("0\n"), name + ":1: 0 is no length of a text: a whole number from 1 to 2147483647");
+  EXPECT_EQ(error("2.5\n"), name + ":1: 2.5 is no length of a text: a whole number from 1 to 2147483647");
+  std::filesystem::remove(file);
+  EXPECT_EQ(message_of(ErrorKind::Malformed, [&] { static_cast<void>(read_lengths(file)); }), name + ": there is no such file");
+}
+
+TEST(Trace, CountsAndStaysBounded) {
+  Trace trace({"x: f32 (n)"}, {"n"});
+  constexpr auto most = static_cast<std::int64_t>(Trace::most_bins);
+  for (std::int64_t n = 1; n <= 3 * most; ++n) trace.add(std::span(&n, 1), 0);
+  EXPECT_LE(trace.bins().size(), Trace::most_bins);
+  EXPECT_EQ(trace.calls(), 3 * most);
+  // Rounded up, by less than one part in 2^6.
+  const std::int64_t last = trace.bins().rbegin()->first[0];
+  EXPECT_GE(last, 3 * most);
+  EXPECT_LE(last, 3 * most * 65 / 64);
+  EXPECT_EQ(Trace::parse(trace.to_json(), "text").bins(), trace.bins());
+}
+
+TEST(Trace, RecordsAcrossRuns) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "trace.json";
+  Trace first({"x: f32 (b, s)"}, {"b", "s"});
+  const std::int64_t small[] = {2, 7}, large[] = {8, 100};
+  first.add(small, 9);
+  record_trace(file, first);
+  Trace second({"x: f32 (b, s)"}, {"b", "s"});
+  second.add(small, 9);
+  second.add(large, 500);
+  record_trace(file, second);
+  const Trace read = read_trace(file);
+  EXPECT_EQ(read.bins(), (std::map<TracedCall, std::int64_t>{{{2, 7, 9}, 2}, {{8, 100, 500}, 1}}));
+  const std::string other = message_of(ErrorKind::Malformed, [&] { record_trace(file, Trace({"y: i64 (b)"}, {"b"})); });
+  EXPECT_EQ(other, file.string() + ": the trace is of another model: its inputs are x: f32 (b, s), this model's are y: i64 (b)");
+  EXPECT_EQ(read_trace(file).bins(), read.bins());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(Trace, RefusesWhatIsNone) {
+  const auto error = [](const std::string& text) {
+    return message_of(ErrorKind::Malformed, [&] { static_cast<void>(Trace::parse(text, "t.json")); });
+  };
+  EXPECT_EQ(error("{}"), "t.json: this is no trace of shapes (anydim run --record writes them)");
+  EXPECT_EQ(error(R"({"anydim_trace": 9})"), "t.json: the trace was written by a newer version of anydim");
+  EXPECT_EQ(error(R"({"anydim_trace": 1, "inputs": [], "symbols": ["n"], "significant_bits": 63, "bins": [[1, 0, 0]]})"),
+            "t.json: a bin has 2 sizes from 0 and a count from 1; got [1,0,0]");
+  EXPECT_NE(error(R"({"anydim_trace": 1})").find("the trace is damaged"), std::string::npos);
+}
+
+ModelShape encoder_shape() {
+  ModelShape shape;
+  shape.inputs = {{"ids", ir::DType::I64, {ir::Dim::symbol("batch"), ir::Dim::symbol("sequence")}}};
+  shape.symbols.declare("batch");
+  shape.symbols.declare("sequence", {.low = 0, .high = 512, .reason = "a table of 512 rows"});
+  return shape;
+}
+
+TEST(Workload, FormsWholeBatches) {
+  const ModelShape shape = encoder_shape();
+  const Distribution lengths{.kind = Distribution::Kind::Observed, .observed = {5, 1, 9, 2}, .text = "four"};
+  const Workload workload = sample_workload(shape, lengths, {.texts = 2}, 2, 0);
+  ASSERT_EQ(workload.calls.size(), 2);
+  EXPECT_EQ(workload.calls[0].values, (std::vector<std::int64_t>{2, 5}));
+  EXPECT_EQ(workload.calls[0].lengths, (std::vector<std::int64_t>{5, 1}));
+  EXPECT_EQ(workload.calls[1].values, (std::vector<std::int64_t>{2, 9}));
+  EXPECT_EQ(workload.text, "four, batches of 2 texts");
+  const Workload sorted = sample_workload(shape, lengths, {.tokens = 6, .sorted = true}, 3, 0);
+  EXPECT_EQ(sorted.calls[0].lengths, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(sorted.calls[1].lengths, (std::vector<std::int64_t>{5}));
+}
+
+TEST(Workload, RefusesWhatTheModelDoesNotTake) {
+  const Distribution lengths{.kind = Distribution::Kind::Observed, .observed = {600}, .text = "long.txt"};
+  EXPECT_EQ(message_of(ErrorKind::Inputs, [&] { static_cast<void>(sample_workload(encoder_shape(), lengths, {.texts = 1}, 1, 0)); }),
+            "long.txt gives sequence = 600, but the model takes sequence in [0, 512] (a table of 512 rows)");
+  ModelShape three = encoder_shape();
+  three.inputs.push_back({"y", ir::DType::F32, {ir::Dim::symbol("k")}});
+  EXPECT_EQ(message_of(ErrorKind::CommandLine, [&] { static_cast<void>(sample_workload(three, lengths, {.texts = 1}, 1, 0)); }),
+            "lengths say how many texts a batch has and how long they are, but the model's sizes are batch, sequence, k; record a trace of "
+            "calls with `anydim run --record FILE` and tune with --trace FILE");
+  const Trace other({"x: f32 (n)"}, {"n"});
+  EXPECT_EQ(message_of(ErrorKind::Malformed, [&] { static_cast<void>(traced_workload(encoder_shape(), other)); }),
+            "the trace is of another model: its inputs are x: f32 (n); this model's are ids: i64 (batch, sequence)");
+}
+
+TEST(Workload, TracedCallsKeepTheirRows) {
+  ModelShape shape = encoder_shape();
+  shape.packing = runtime::Packing{.mask = 0};
+  Trace trace({"ids: i64 (batch, sequence)"}, {"batch", "sequence"});
+  const std::int64_t values[] = {4, 100};
+  trace.add(values, 130, 3);
+  const Workload workload = traced_workload(shape, trace);
+  ASSERT_EQ(workload.calls.size(), 1);
+  const Call& call = workload.calls[0];
+  EXPECT_EQ(call.weight, 3);
+  EXPECT_EQ(call.lengths.size(), 4);
+  EXPECT_EQ(call.lengths[0], 100);
+  EXPECT_EQ(std::accumulate(call.lengths.begin(), call.lengths.end(), std::int64_t{0}), 130);
+}
+
+TEST(Workload, PointsCarryTheWeightOfEveryLaunch) {
+  Workload workload;
+  std::vector<std::vector<LaunchKeys>> launches;
+  std::vector<double> work;
+  for (std::int64_t n = 1; n <= 100; ++n) {
+    workload.calls.push_back({.values = {n}, .weight = n <= 50 ? 3.0 : 1.0});
+    launches.push_back({{0, {n}}, {0, {n}}, {1, {4}}});
+    work.push_back(static_cast<double>(n));
+  }
+  const KeyPoints points = choose_points(workload, launches, work, 5);
+  ASSERT_EQ(points.representatives.size(), 5);
+  EXPECT_EQ(points.representatives.front(), 0);
+  EXPECT_EQ(points.representatives.back(), 99);
+  ASSERT_EQ(points.regions.size(), 2);
+  EXPECT_EQ(points.regions[0].points.size(), 5);
+  EXPECT_NEAR(std::accumulate(points.regions[0].weights.begin(), points.regions[0].weights.end(), 0.0), 2, 1e-9);
+  EXPECT_EQ(points.regions[1].points, (std::vector<std::vector<std::int64_t>>{{4}}));
+  EXPECT_NEAR(points.regions[1].weights[0], 1, 1e-9);
+  // Calls between two representatives count at the nearer.
+  EXPECT_GT(points.regions[0].weights[1], points.regions[0].weights[0]);
+}
+
+}  // namespace
+}  // namespace anydim::tuner

@@ -1,0 +1,76 @@
+#include "tools/tune_progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+
+namespace anydim::tools {
+
+namespace {
+
+sigset_t interrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+TuneLine::TuneLine(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
+
+TuneLine::~TuneLine() {
+  if (live_ && shown_) fmt::print(stderr, "\n");
+}
+
+void TuneLine::show(const tuner::TuneProgress& progress) {
+  if (quiet_) return;
+  const auto now = std::chrono::steady_clock::now();
+  const auto pause = live_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  if (shown_ && now - last_ < pause) return;
+  last_ = now;
+  shown_ = true;
+  const double gain = progress.default_seconds > 0 ? 1 - progress.best_seconds / progress.default_seconds : 0;
+  std::string line = fmt::format("tune: {:.0f} s left, {} of {} candidates, a call {:.3f} ms ({:+.1f} % of {:.3f} ms), {}: {}",
+                                 progress.seconds_left, progress.trials, progress.space, 1e3 * progress.best_seconds, -100 * gain,
+                                 1e3 * progress.default_seconds, progress.region, progress.candidate);
+  constexpr std::size_t width = 160;
+  if (live_ && line.size() > width) line.resize(width);
+  fmt::print(stderr, "{}{}{}", live_ ? "\r\x1b[K" : "", line, live_ ? "" : "\n");
+  std::fflush(stderr);
+}
+
+HeldInterrupts::HeldInterrupts() {
+  const sigset_t held = interrupts();
+  sigprocmask(SIG_BLOCK, &held, nullptr);
+}
+
+HeldInterrupts::~HeldInterrupts() {
+  std::fflush(stdout);
+  const sigset_t held = interrupts();
+  sigprocmask(SIG_UNBLOCK, &held, nullptr);
+}
+
+bool HeldInterrupts::came() const {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
+double parse_duration(const std::string& text, const std::string& option) {
+  double number = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, fault] = std::from_chars(text.data(), last, number);
+  const std::string unit(end, last);
+  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (fault != std::errc{} || scale == 0 || !(number > 0) || number * scale > 1e9)
+    throw Error(ErrorKind::CommandLine, fmt::format("{} {} is no time above 0, such as 90s, 10m or 2h", option, text));
+  return number * scale;
+}
+
+}  // namespace anydim::tools

@@ -1,0 +1,72 @@
+// Tries candidates where a crash costs nothing: in a worker process, which is started afresh whenever it is lost.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/schedule.h"
+#include "tuner/region_bench.h"
+#include "tuner/worker_process.h"
+#include "tuner/workload.h"
+
+namespace anydim::tuner {
+
+// A schedule of a region at all of its points. Anything that answers can stand for a device: workers, a recorded matrix, a cost model.
+struct TrialRequest {
+  std::int32_t kernel = 0;  // in Program::kernels
+  ir::Schedule schedule;
+  std::vector<TrialPoint> points;
+};
+using Measure = std::function<Trial(const TrialRequest&)>;
+
+// As workers answer, and as ranks tell each other. trial_of throws what nlohmann::json throws, and Error{Malformed} for an unknown outcome.
+nlohmann::json to_json(const Trial& trial);
+Trial trial_of(const nlohmann::json& said);
+
+struct WorkerSettings {
+  std::vector<std::string> command;    // e.g. {"anydim", "worker", "--threads", "2"}
+  std::string log{};                   // that standard error of workers is appended to; empty: dropped
+  std::string model;                   // file
+  std::vector<std::string> outputs{};  // of the model that are asked for; empty: all
+  std::vector<Call> calls{};           // the first small (RegionBench)
+  std::vector<std::string> regions{};  // text_hash of each kernel's identity: a worker that sees others is refused
+  TrialRules rules{};
+  double prepare_seconds = 120;  // limits; compiling and running have one each
+  double compile_seconds = 20;
+  double run_seconds = 20;
+  std::int64_t memory_bytes = std::int64_t{16} << 30;  // address space of a worker
+};
+
+// What came of a case, from how it or its worker ended. `log`: what the worker wrote to standard error meanwhile.
+Trial classify(const CaseEnd& end, const std::string& log);
+
+class WorkerMeasure {
+ public:
+  // `stop`: asked several times a second; true: the trial at work is given up.
+  WorkerMeasure(WorkerSettings settings, std::function<bool()> stop = {});
+
+  // Starts a worker, which loads the model and runs the calls. Returns what each call launches. Throws Error{Resource} where two new workers in a row cannot.
+  std::vector<std::vector<LaunchKeys>> prepare();
+  // Prepares where there is no worker. Nothing where the trial was given up.
+  std::optional<Trial> operator()(const TrialRequest& request);
+
+  int restarts() const { return worker_.starts() > 0 ? worker_.starts() - 1 : 0; }
+  double longest_restart_seconds() const { return longest_restart_; }  // from the loss of a worker until a new one is ready
+
+ private:
+  std::int64_t log_size() const;
+  std::string log_since(std::int64_t position) const;
+
+  WorkerSettings settings_;
+  std::function<bool()> stop_;
+  WorkerProcess worker_;
+  std::int64_t cases_ = 0;
+  bool stopped_ = false;
+  double longest_restart_ = 0;
+};
+
+}  // namespace anydim::tuner

@@ -1,0 +1,256 @@
+#include "tuner/ranks.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "ir/error.h"
+
+#ifdef ANYDIM_MPI
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+#endif
+
+namespace anydim::tuner {
+
+int started_ranks() {
+  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return size == nullptr ? 1 : std::max(1, std::atoi(size));
+}
+
+#ifdef ANYDIM_MPI
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr auto pause = std::chrono::milliseconds(2);
+
+void send(int to, const Json& message) {
+  const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
+  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, 0, MPI_COMM_WORLD);
+}
+
+Json receive(int from) {
+  MPI_Status status;
+  MPI_Probe(from, 0, MPI_COMM_WORLD, &status);
+  int size = 0;
+  MPI_Get_count(&status, MPI_CHAR, &size);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  MPI_Recv(text.data(), size, MPI_CHAR, from, 0, MPI_COMM_WORLD, &status);
+  return Json::parse(text);
+}
+
+// A waiting rank sleeps between looks: it shares its machine with what is being timed.
+std::optional<int> who_speaks() {
+  int there = 0;
+  MPI_Status status;
+  MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &status);
+  if (there != 0) return status.MPI_SOURCE;
+  std::this_thread::sleep_for(pause);
+  return std::nullopt;
+}
+
+Json to_json(const Environment& environment) {
+  return {{"device", environment.device},       {"target", environment.target},       {"driver", environment.driver},
+          {"generator", environment.generator}, {"precision", environment.precision}, {"threads", environment.threads}};
+}
+
+Json to_json(const TrialRequest& request) {
+  Json message = {{"kernel", request.kernel}, {"schedule", to_string(request.schedule)}, {"points", Json::array()}};
+  for (const TrialPoint& point : request.points) message["points"].push_back({{"call", point.call}, {"keys", point.keys}});
+  return message;
+}
+
+TrialRequest request_of(const Json& message) {
+  TrialRequest request{.kernel = message.at("kernel").get<std::int32_t>(),
+                       .schedule = ir::parse_schedule(message.at("schedule").get<std::string>()),
+                       .points = {}};
+  for (const Json& point : message.at("points"))
+    request.points.push_back({point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
+  return request;
+}
+
+Json to_json(const std::vector<std::vector<LaunchKeys>>& launches) {
+  Json all = Json::array();
+  for (const auto& call : launches) {
+    Json of_call = Json::array();
+    for (const LaunchKeys& launch : call) of_call.push_back({{"kernel", launch.kernel}, {"keys", launch.keys}});
+    all.push_back(std::move(of_call));
+  }
+  return all;
+}
+
+std::vector<std::vector<LaunchKeys>> launches_of(const Json& message) {
+  std::vector<std::vector<LaunchKeys>> launches;
+  for (const Json& call : message) {
+    auto& of_call = launches.emplace_back();
+    for (const Json& launch : call)
+      of_call.push_back({launch.at("kernel").get<std::int32_t>(), launch.at("keys").get<std::vector<std::int64_t>>()});
+  }
+  return launches;
+}
+
+}  // namespace
+
+struct Ranks::State {
+  int rank = 0, size = 1;
+  std::vector<int> measuring;  // ranks that take work
+  bool greeted = false;        // rank 0: it has heard every rank's environment; the others: it was sent
+  std::vector<std::string> refused;
+  std::function<bool()> interrupted;
+
+  std::vector<std::vector<LaunchKeys>> prepare(const std::vector<Call>& calls) {
+    Json message = {{"prepare", Json::array()}};
+    for (const Call& call : calls) message["prepare"].push_back({{"values", call.values}, {"lengths", call.lengths}});
+    for (const int to : measuring) send(to, message);
+    std::vector<std::vector<LaunchKeys>> launches;
+    for (const int from : measuring) {
+      const Json answer = receive(from);
+      if (answer.contains("error"))
+        throw Error(ErrorKind::Resource, fmt::format("rank {}: {}", from, answer.at("error").get<std::string>()));
+      launches = launches_of(answer.at("launches"));
+    }
+    return launches;
+  }
+
+  std::vector<Trial> measure(const std::vector<TrialRequest>& requests) {
+    std::vector<std::optional<Trial>> trials(requests.size());
+    std::vector<int> idle = measuring;
+    std::size_t next = 0, busy = 0;
+    bool stopped = false;
+    while (next < requests.size() || busy > 0) {
+      stopped = stopped || (interrupted && interrupted());
+      while (!stopped && !idle.empty() && next < requests.size()) {
+        send(idle.back(), {{"trial", to_json(requests[next])}, {"index", next}});
+        idle.pop_back();
+        ++next;
+        ++busy;
+      }
+      if (busy == 0) break;
+      const std::optional<int> from = who_speaks();
+      if (!from) continue;
+      const Json answer = receive(*from);
+      --busy;
+      idle.push_back(*from);
+      if (answer.contains("error"))
+        throw Error(ErrorKind::Resource, fmt::format("rank {}: {}", *from, answer.at("error").get<std::string>()));
+      if (answer.contains("said")) trials[answer.at("index").get<std::size_t>()] = trial_of(answer.at("said"));
+      else stopped = true;
+    }
+    // What came back before the interruption counts as far as it is without gaps.
+    std::vector<Trial> done;
+    for (std::optional<Trial>& trial : trials) {
+      if (!trial) break;
+      done.push_back(std::move(*trial));
+    }
+    return done;
+  }
+};
+
+Ranks::Ranks() : state_(std::make_unique<State>()) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &state_->size);
+}
+
+Ranks::~Ranks() {
+  // A process that ends early, by an error, leaves none of the others waiting.
+  if (state_->rank != 0) {
+    if (!state_->greeted) send(0, {{"error", "it ended before it could measure"}});
+  } else if (!state_->greeted) {
+    for (int from = 1; from < state_->size; ++from)
+      if (!receive(from).contains("error")) send(from, {{"stop", "rank 0 ended before it had work"}});
+  } else {
+    for (const int to : state_->measuring) send(to, {{"stop", ""}});
+  }
+  MPI_Finalize();
+}
+
+int Ranks::rank() const { return state_->rank; }
+int Ranks::size() const { return state_->size; }
+const std::vector<std::string>& Ranks::refused() const { return state_->refused; }
+
+TuneDevice Ranks::device(const Environment& environment, const std::function<bool()>& interrupted) {
+  const Json own = to_json(environment);
+  state_->greeted = true;
+  for (int from = 1; from < state_->size; ++from) {
+    const Json theirs = receive(from);
+    if (theirs.contains("error")) {
+      state_->refused.push_back(fmt::format("rank {}: {}", from, theirs.at("error").get<std::string>()));
+      continue;
+    }
+    if (theirs == own) {
+      state_->measuring.push_back(from);
+      continue;
+    }
+    std::string differs;
+    for (const auto& [name, value] : own.items())
+      if (theirs.value(name, Json()) != value)
+        differs += fmt::format("{}{} {} instead of {}", differs.empty() ? "" : ", ", name, theirs.value(name, Json()).dump(), value.dump());
+    state_->refused.push_back(fmt::format("rank {}: {}", from, differs));
+    send(from, {{"stop", fmt::format("its environment is not rank 0's: {}", differs)}});
+  }
+  if (state_->measuring.empty())
+    throw Error(ErrorKind::Resource, "no other rank has rank 0's device, compiler and threads, so none may measure for it");
+  state_->interrupted = interrupted;
+  State* state = state_.get();
+  return {.prepare = [state](const std::vector<Call>& calls) { return state->prepare(calls); },
+          .measure = [state](const TrialRequest& request) -> std::optional<Trial> {
+            std::vector<Trial> one = state->measure({request});
+            return one.empty() ? std::nullopt : std::optional(std::move(one[0]));
+          },
+          // Two a rank: one at work, one to go on with.
+          .width = 2 * state_->measuring.size(),
+          .measure_many = [state](const std::vector<TrialRequest>& requests) { return state->measure(requests); }};
+}
+
+std::string Ranks::serve(const Environment& environment, const TuneDevice& own) {
+  send(0, to_json(environment));
+  state_->greeted = true;
+  for (;;) {
+    if (!who_speaks()) continue;
+    const Json message = receive(0);
+    if (message.contains("stop")) return message.at("stop").get<std::string>();
+    Json answer = {{"index", message.value("index", std::size_t{0})}};
+    try {
+      if (message.contains("prepare")) {
+        std::vector<Call> calls;
+        for (const Json& call : message.at("prepare"))
+          calls.push_back({.values = call.at("values").get<std::vector<std::int64_t>>(),
+                           .lengths = call.at("lengths").get<std::vector<std::int64_t>>()});
+        answer["launches"] = to_json(own.prepare(calls));
+      } else if (const auto trial = own.measure(request_of(message.at("trial")))) {
+        answer["said"] = tuner::to_json(*trial);
+      }
+    } catch (const Error& error) {
+      answer["error"] = error.what();
+    }
+    send(0, answer);
+  }
+}
+
+#else
+
+struct Ranks::State {
+  std::vector<std::string> refused;
+};
+
+Ranks::Ranks() {
+  throw Error(ErrorKind::Resource, "this build has no MPI, so one process tunes; build with Open MPI installed, or run without mpirun");
+}
+Ranks::~Ranks() = default;
+int Ranks::rank() const { return 0; }
+int Ranks::size() const { return 1; }
+const std::vector<std::string>& Ranks::refused() const { return state_->refused; }
+TuneDevice Ranks::device(const Environment&, const std::function<bool()>&) { internal_error("there are ranks"); }
+std::string Ranks::serve(const Environment&, const TuneDevice&) { internal_error("there are ranks"); }
+
+#endif
+
+}  // namespace anydim::tuner

@@ -1,0 +1,43 @@
+// Many machines on one run: `mpirun -n N anydim tune ...`.
+//
+// Rank 0 searches, hands out candidates and alone writes the database; every other rank measures with workers of its own. Ranks of another environment (device,
+// compiler, threads) are sent home: their times would mean something else.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tuner/environment.h"
+#include "tuner/tune.h"
+
+namespace anydim::tuner {
+
+// Processes that mpirun started together with this one; 1 without it.
+int started_ranks();
+
+class Ranks {
+ public:
+  // Joins the others. Throws Error{Resource} where this build has no MPI.
+  Ranks();
+  ~Ranks();  // of rank 0: sends the others home
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  int rank() const;
+  int size() const;
+
+  // Rank 0, once: a device that spreads candidates over the ranks of this environment. `interrupted` is asked several times a second. Throws Error{Resource} where no other
+  // rank has the environment. The device lives as long as this.
+  TuneDevice device(const Environment& environment, const std::function<bool()>& interrupted);
+  const std::vector<std::string>& refused() const;  // ranks that were sent home, and why
+
+  // The others, once: measures with `own` until rank 0 has no more work. Returns why this rank was sent home, or nothing.
+  std::string serve(const Environment& environment, const TuneDevice& own);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace anydim::tuner

@@ -1,0 +1,349 @@
+#include "tuner/region_bench.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/host_functions.h"
+#include "ir/shape_program.h"
+#include "runtime/code_memory.h"
+#include "tuner/guarded_memory.h"
+#include "tuner/statistics.h"
+#include "tuner/tolerance.h"
+
+namespace anydim::tuner {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Place = ir::Program::Buffer::Place;
+
+constexpr std::int64_t scratch_unit = 256;
+constexpr int pairs_before_judging = 3;
+
+ir::ShapeProgram size_program(const ir::Region& region, const ir::CompiledKernel& kernel) {
+  ir::ShapeProgram program;
+  for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
+  program.expressions = {kernel.tasks, kernel.scratch_bytes};
+  return program;
+}
+
+std::vector<std::int64_t> dims_at(const ir::Region& region, const std::vector<ir::Dim>& dims, std::span<const std::int64_t> extents) {
+  const std::vector<std::string>& names = region.body.symbols.names();
+  std::vector<std::int64_t> values;
+  for (const ir::Dim& dim : dims) {
+    values.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
+      const auto found = std::ranges::find(names, leaf.symbol);
+      internal_check(found != names.end(), "dims of a region are over its symbols");
+      return extents[static_cast<std::size_t>(found - names.begin())];
+    }));
+  }
+  return values;
+}
+
+std::vector<const ir::Code::Launch*> entry_launches(const ir::Program& program) {
+  std::vector<const ir::Code::Launch*> launches;
+  for (const ir::Code::Instruction& instruction : program.instructions)
+    if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction)) launches.push_back(launch);
+  return launches;
+}
+
+}  // namespace
+
+// What one launch reads, and room for what it writes.
+struct RegionBench::Captured {
+  std::vector<std::int64_t> extents, keys;
+  std::vector<GuardedMemory> memory;  // of inputs that are no constants, then of results
+  std::size_t first_result = 0;       // in memory
+  std::vector<void*> buffers;
+  std::vector<ir::Tensor> inputs;  // as the reference reads them
+  std::vector<std::pair<ir::DType, std::vector<std::int64_t>>> results;
+};
+
+struct RegionBench::Code {
+  Code(const ir::Region& region, const ir::CompiledKernel& kernel)
+      : code(kernel.code), entry(code.function<ir::KernelEntry>(kernel.entry_offset)), sizes(size_program(region, kernel)),
+        resources(kernel.resources) {}
+  runtime::CodeMemory code;
+  ir::KernelEntry entry;
+  ir::ShapeInterpreter sizes;
+  ir::KernelResources resources;
+};
+
+namespace {
+
+// Runs a launch; scratch memory is the caller's, grown where it is too small.
+struct Running {
+  runtime::WorkerPool& pool;
+  const ir::HostFunctions& host;
+  std::unique_ptr<GuardedMemory>& scratch;
+};
+
+template <typename Code, typename Captured>
+ir::KernelError run(const Running& with, const Code& code, const Captured& launch) {
+  std::int64_t sizes[2] = {0, 0};
+  ir::KernelError error;
+  if (code.sizes.run(launch.extents, sizes) >= 0) throw Error(ErrorKind::Inputs, "the work of a launch is too large to count");
+  if (sizes[0] <= 0) return error;
+  const std::int64_t each = (sizes[1] + scratch_unit - 1) / scratch_unit * scratch_unit;
+  const auto all = static_cast<std::size_t>(each) * static_cast<std::size_t>(with.pool.threads());
+  if (with.scratch == nullptr || with.scratch->bytes() < all) with.scratch = std::make_unique<GuardedMemory>(all);
+  // Ends where the guard begins.
+  std::byte* scratch = with.scratch->data() + (with.scratch->bytes() - all);
+  const ir::KernelCall call{launch.buffers.data(), launch.extents.data(), &error, &with.host};
+  with.pool.run(sizes[0], [&](std::int64_t first, std::int64_t last, int participant) {
+    runtime::call_generated(code.entry, &call, first, last, static_cast<void*>(scratch + participant * each));
+  });
+  return error;
+}
+
+}  // namespace
+
+RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable, std::vector<std::vector<ir::Tensor>> calls)
+    : executable_(std::move(executable)), context_(executable_), calls_(std::move(calls)) {
+  internal_check(executable_->originals().size() == executable_->program().constants.size(), "the executable keeps the model's constants");
+  for (const std::vector<ir::Tensor>& call : calls_) {
+    context_.record_launches(true);
+    context_.run(call);
+    std::vector<LaunchKeys>& launches = launches_.emplace_back();
+    for (const runtime::LaunchRecord& record : context_.launches()) launches.push_back({record.kernel, record.keys});
+  }
+  context_.record_launches(false);
+  if (!context_.session().observe({}))
+    throw Error(ErrorKind::Unsupported, "kernels of this device cannot be tried one by one: the host does not see its memory");
+}
+
+RegionBench::~RegionBench() = default;
+
+const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t kernel, std::size_t call) {
+  if (captured_kernel_ != kernel) {
+    captured_.clear();
+    trusted_.clear();
+    incumbents_.clear();
+    captured_kernel_ = kernel;
+  }
+  const auto known = captured_.find(call);
+  if (known != captured_.end()) return known->second;
+
+  const ir::Program& program = executable_->program();
+  const ir::Region& region = program.kernels.at(static_cast<std::size_t>(kernel)).region;
+  const std::vector<const ir::Code::Launch*> entry = entry_launches(program);
+  const std::vector<ir::ValueId>& parameters = region.body.body.parameters;
+  const std::vector<ir::ValueId>& results = region.body.body.results;
+  std::vector<Captured>& all = captured_[call];
+  std::map<std::vector<std::int64_t>, std::size_t> counts;
+  context_.session().observe([&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
+    // Buffers of another function's code are not the entry's.
+    if (work.launch->kernel != kernel || std::ranges::find(entry, work.launch) == entry.end()) return;
+    Captured launch;
+    launch.extents.assign(work.extents.begin(), work.extents.end());
+    launch.keys.clear();
+    for (const ir::Dim& key : region.keys) launch.keys.push_back(dims_at(region, {key}, launch.extents)[0]);
+    constexpr std::size_t most_layers = 4;
+    if (++counts[launch.keys] > most_layers) return;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const ir::TensorType& type = region.body.tensor_type(parameters[i]);
+      const std::vector<std::int64_t> dims = dims_at(region, type.dims, launch.extents);
+      const ir::Code::Buffer& buffer = program.buffers[static_cast<std::size_t>(work.launch->buffers[i])];
+      if (buffer.place == Place::Constant) {
+        launch.buffers.push_back(buffers[i]);
+        launch.inputs.push_back(executable_->originals().at(static_cast<std::size_t>(buffer.index)));
+        continue;
+      }
+      const auto bytes = static_cast<std::size_t>(ir::byte_count(type.dtype, dims));
+      GuardedMemory& memory = launch.memory.emplace_back(bytes);
+      if (bytes > 0) std::memcpy(memory.data(), buffers[i], bytes);
+      memory.forbid_writing();
+      launch.buffers.push_back(memory.data());
+      launch.inputs.emplace_back(type.dtype, dims, std::span<const std::byte>(memory.data(), bytes), nullptr);
+    }
+    launch.first_result = launch.memory.size();
+    for (const ir::ValueId result : results) {
+      const ir::TensorType& type = region.body.tensor_type(result);
+      launch.results.emplace_back(type.dtype, dims_at(region, type.dims, launch.extents));
+      const auto bytes = static_cast<std::size_t>(ir::byte_count(type.dtype, launch.results.back().second));
+      launch.buffers.push_back(launch.memory.emplace_back(bytes).data());
+    }
+    all.push_back(std::move(launch));
+  });
+  context_.run(calls_.at(call));
+  context_.session().observe({});
+  return all;
+}
+
+std::shared_ptr<const RegionBench::Code> RegionBench::compile(std::int32_t kernel, const ir::Bucket& bucket,
+                                                              const ir::Schedule& schedule) const {
+  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  return std::make_shared<const Code>(region, executable_->backend().compile(region, bucket, schedule));
+}
+
+std::shared_ptr<const RegionBench::Code> RegionBench::incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys) {
+  const auto& entries = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table.entries;
+  std::size_t met = 0;
+  while (met + 1 < entries.size() && !entries[met].bucket.contains(keys)) ++met;
+  std::shared_ptr<const Code>& code = incumbents_[std::to_string(met)];
+  if (code == nullptr) code = compile(kernel, entries[met].bucket, entries[met].schedule);
+  return code;
+}
+
+std::vector<ir::Tensor> RegionBench::reference(std::int32_t kernel, const Captured& launch) const {
+  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  // As a program's only binding: that gives symbols values which no input's dims tell.
+  ir::Module module;
+  module.regions.push_back(region);
+  ir::Function& main = module.functions.emplace_back();
+  main.name = "main";
+  ir::Binding binding{.op = ir::Op::region, .callee = 0, .source = region.name};
+  const auto constant_dims = [](const std::vector<std::int64_t>& values) { return std::vector<ir::Dim>(values.begin(), values.end()); };
+  for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
+    binding.operands.push_back(
+        main.add_value(fmt::format("input{}", i), ir::TensorType{launch.inputs[i].dtype(), constant_dims(launch.inputs[i].dims())}));
+  }
+  for (const auto& [dtype, dims] : launch.results)
+    binding.results.push_back(main.add_value("result", ir::TensorType{dtype, constant_dims(dims)}));
+  binding.dims = constant_dims(launch.extents);
+  main.body.parameters = binding.operands;
+  main.body.results = binding.results;
+  main.body.bindings.push_back(std::move(binding));
+  return ir::evaluate(module, main, launch.inputs);
+}
+
+std::string RegionBench::check(std::int32_t kernel, const Code& code, const Captured& launch, const std::vector<ir::Tensor>& wanted,
+                               Outcome& outcome) {
+  auto& results = const_cast<std::vector<GuardedMemory>&>(launch.memory);  // the launch's own results, written by every run
+  for (std::size_t i = launch.first_result; i < results.size(); ++i) results[i].poison();
+  // Fresh scratch, so that its marks are of this run alone.
+  std::unique_ptr<GuardedMemory> scratch;
+  const ir::KernelError error = run(Running{executable_->pool(), executable_->host_functions(), scratch}, code, launch);
+  for (const GuardedMemory& memory : results) {
+    if (!memory.unharmed()) {
+      outcome = Outcome::OutOfBounds;
+      return "it wrote beside a buffer";
+    }
+  }
+  if (scratch != nullptr && !scratch->unharmed()) {
+    outcome = Outcome::OutOfBounds;
+    return "it wrote beside its scratch memory";
+  }
+  outcome = Outcome::Wrong;
+  if (error.check >= 0) return fmt::format("it reported check {} with {} on inputs that pass it", error.check, error.value);
+  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const GuardedMemory& memory = results[launch.first_result + i];
+    const ir::Tensor got(launch.results[i].first, launch.results[i].second, {memory.data(), memory.bytes()}, nullptr);
+    const std::string difference = differs(got, wanted[i], tolerance_of(region));
+    if (!difference.empty()) return fmt::format("result {} at keys {}: {}", i, fmt::join(launch.keys, ", "), difference);
+  }
+  outcome = Outcome::Ok;
+  return {};
+}
+
+const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const TrialPoint& point, const Captured& launch) {
+  std::vector<ir::Tensor>& known = trusted_[{point.call, point.keys}];
+  if (!known.empty()) return known;
+  if (point.call == 0 || captured(kernel, 0).empty()) return known = reference(kernel, launch);
+  // What the reference confirms at the small call is believed at larger ones.
+  const std::shared_ptr<const Code> code = incumbent(kernel, point.keys);
+  for (const Captured& small : captured(kernel, 0)) {
+    Outcome outcome = Outcome::Ok;
+    const auto own = incumbent(kernel, small.keys);
+    const std::string fault = check(kernel, *own, small, reference(kernel, small), outcome);
+    if (!fault.empty()) throw Error(ErrorKind::Internal, fmt::format("the default schedule is wrong: {}", fault));
+    break;
+  }
+  auto& results = const_cast<std::vector<GuardedMemory>&>(launch.memory);
+  for (std::size_t i = launch.first_result; i < results.size(); ++i) results[i].poison();
+  run(Running{executable_->pool(), executable_->host_functions(), scratch_}, *code, launch);
+  for (std::size_t i = 0; i < launch.results.size(); ++i) {
+    ir::Tensor copy(launch.results[i].first, launch.results[i].second);
+    const GuardedMemory& memory = results[launch.first_result + i];
+    if (memory.bytes() > 0) std::memcpy(copy.mutable_bytes().data(), memory.data(), memory.bytes());
+    known.push_back(std::move(copy));
+  }
+  return known;
+}
+
+double RegionBench::pass(const Code& code, const std::vector<const Captured*>& launches, int times) {
+  const Running with{executable_->pool(), executable_->host_functions(), scratch_};
+  const auto begin = Clock::now();
+  for (int i = 0; i < times; ++i)
+    for (const Captured* launch : launches) run(with, code, *launch);
+  return std::chrono::duration<double>(Clock::now() - begin).count() / (times * static_cast<double>(launches.size()));
+}
+
+PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& launches,
+                             const TrialRules& rules) {
+  const double once = std::min(pass(incumbent, launches, 1), pass(incumbent, launches, 1)) * static_cast<double>(launches.size());
+  const int times = static_cast<int>(std::clamp(std::ceil(rules.pass_seconds / std::max(once, 1e-8)), 1.0, 1000.0));
+  pass(candidate, launches, 1);
+  std::vector<double> ours, theirs;
+  for (int pair = 0; pair < rules.repetitions; ++pair) {
+    // Each goes first as often as the other.
+    if (pair % 2 == 0) {
+      theirs.push_back(pass(incumbent, launches, times));
+      ours.push_back(pass(candidate, launches, times));
+    } else {
+      ours.push_back(pass(candidate, launches, times));
+      theirs.push_back(pass(incumbent, launches, times));
+    }
+    if (pair + 1 == pairs_before_judging && std::ranges::min(ratios(ours, theirs)) > rules.hopeless) break;
+  }
+  const std::vector<double> pairwise = ratios(ours, theirs);
+  const Interval95 interval = median_interval(pairwise);
+  return {.seconds = median(ours),
+          .incumbent_seconds = median(theirs),
+          .ratio = median(pairwise),
+          .low = interval.low,
+          .high = interval.high,
+          .samples = static_cast<std::int64_t>(pairwise.size())};
+}
+
+Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule, const std::vector<TrialPoint>& points,
+                           const TrialRules& rules, const std::function<void()>& compiled) {
+  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  captured(kernel, 0);
+  Trial trial;
+  std::shared_ptr<const Code> code;
+  try {
+    code = compile(kernel, whole_range(region), schedule);
+  } catch (const Error& error) {
+    trial.outcome = error.kind() == ErrorKind::Resource ? Outcome::OutOfMemory : Outcome::Uncompiled;
+    trial.detail = error.what();
+    return trial;
+  }
+  trial.resources = code->resources;
+  if (compiled) compiled();
+  try {
+    for (const Captured& small : captured(kernel, 0)) {
+      trial.detail = check(kernel, *code, small, trusted(kernel, {0, small.keys}, small), trial.outcome);
+      if (trial.outcome != Outcome::Ok) return trial;
+      break;
+    }
+    std::set<std::size_t> seen;
+    for (const TrialPoint& point : points) {
+      std::vector<const Captured*> launches;
+      for (const Captured& launch : captured(kernel, point.call))
+        if (launch.keys == point.keys && launches.size() < rules.layers) launches.push_back(&launch);
+      if (launches.empty())
+        throw Error(ErrorKind::Inputs,
+                    fmt::format("call {} does not launch {} at keys {}", point.call, region.name, fmt::join(point.keys, ", ")));
+      trial.detail = check(kernel, *code, *launches[0], trusted(kernel, point, *launches[0]), trial.outcome);
+      if (trial.outcome != Outcome::Ok) return trial;
+      trial.points.push_back(time(*code, *incumbent(kernel, point.keys), launches, rules));
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Resource) throw;
+    trial = {.outcome = Outcome::OutOfMemory, .detail = error.what(), .resources = trial.resources};
+  }
+  return trial;
+}
+
+}  // namespace anydim::tuner

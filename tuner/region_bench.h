@@ -1,0 +1,93 @@
+// Tries schedules of one program's regions on the data of real calls, inside a process that may be lost.
+//
+// The program itself is run once for every sampled call; what each launch reads is copied aside. A candidate then runs on those copies: its results against the
+// reference evaluator at a small call and against the incumbent's at every other, between guard pages, and only then for time, in turn with the
+// incumbent, over the launches of several layers, so that weights come from where they come from in a model.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/tensor.h"
+#include "runtime/context.h"
+#include "runtime/executable.h"
+#include "tuner/database.h"
+#include "tuner/guarded_memory.h"
+#include "tuner/workload.h"
+
+namespace anydim::tuner {
+
+// Where a region is tried: a launch of it in a call.
+struct TrialPoint {
+  std::size_t call = 0;
+  std::vector<std::int64_t> keys;
+};
+
+struct PointTimes {
+  double seconds = 0;            // median of one launch
+  double incumbent_seconds = 0;  // of the schedule that the default table picks there, timed in turn
+  double ratio = 0;              // median of seconds / incumbent seconds, pair by pair
+  double low = 0, high = 0;      // 95 % interval of the ratio
+  std::int64_t samples = 0;
+};
+
+struct Trial {
+  Outcome outcome = Outcome::Ok;
+  std::string detail{};  // where the outcome is not Ok
+  ir::KernelResources resources{};
+  std::vector<PointTimes> points{};  // one a point where the outcome is Ok
+};
+
+struct TrialRules {
+  int repetitions = 9;           // pairs of timed passes
+  double hopeless = 1.5;         // after three pairs, a point whose ratio is over this is timed no further
+  double pass_seconds = 200e-6;  // a timed pass repeats short launches until it lasts about as long
+  std::size_t layers = 3;        // launches of equal keys that a pass goes through
+};
+
+class RegionBench {
+ public:
+  // `calls`: inputs of the executable, each as Context::run takes them; the first is small, where results are held against the reference evaluator. The
+  // executable was made with keep_originals. Throws Error{Unsupported} for a device whose memory the host cannot read.
+  RegionBench(std::shared_ptr<const runtime::Executable> executable, std::vector<std::vector<ir::Tensor>> calls);
+  ~RegionBench();
+
+  // What each call launches, in order.
+  const std::vector<std::vector<LaunchKeys>>& launches() const { return launches_; }
+
+  // The candidate at these points. `schedule` equal to the incumbent's measures A against A. `compiled` is called once the candidate's code is there. Throws
+  // Error{Internal} where the incumbent itself is wrong, Error{Inputs} where no call has the point.
+  Trial measure(std::int32_t kernel, const ir::Schedule& schedule, const std::vector<TrialPoint>& points, const TrialRules& rules,
+                const std::function<void()>& compiled = {});
+
+ private:
+  struct Captured;
+  struct Code;
+  struct Results;
+  const std::vector<Captured>& captured(std::int32_t kernel, std::size_t call);
+  std::shared_ptr<const Code> incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys);
+  std::shared_ptr<const Code> compile(std::int32_t kernel, const ir::Bucket& bucket, const ir::Schedule& schedule) const;
+  std::vector<ir::Tensor> reference(std::int32_t kernel, const Captured& launch) const;
+  // Empty: right.
+  std::string check(std::int32_t kernel, const Code& code, const Captured& launch, const std::vector<ir::Tensor>& wanted, Outcome& outcome);
+  const std::vector<ir::Tensor>& trusted(std::int32_t kernel, const TrialPoint& point, const Captured& launch);
+  double pass(const Code& code, const std::vector<const Captured*>& launches, int times);
+  PointTimes time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& launches, const TrialRules& rules);
+
+  std::shared_ptr<const runtime::Executable> executable_;
+  runtime::Context context_;
+  std::vector<std::vector<ir::Tensor>> calls_;
+  std::vector<std::vector<LaunchKeys>> launches_;
+  std::unique_ptr<GuardedMemory> scratch_;  // of timed runs
+  std::int32_t captured_kernel_ = -1;
+  std::map<std::size_t, std::vector<Captured>> captured_;                                         // of captured_kernel_, by call
+  std::map<std::pair<std::size_t, std::vector<std::int64_t>>, std::vector<ir::Tensor>> trusted_;  // of captured_kernel_
+  std::map<std::string, std::shared_ptr<const Code>> incumbents_;                                 // of captured_kernel_
+};
+
+}  // namespace anydim::tuner

@@ -1,0 +1,44 @@
+#include "tuner/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace anydim::tuner {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Interval95 median_interval(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  const std::size_t count = values.size();
+  // The probability that fewer than k + 1 of the values lie below the median, from the binomial distribution with one half.
+  double term = std::pow(0.5, static_cast<double>(count)), tail = 0;
+  std::size_t cut = 0;
+  for (std::size_t k = 0; k < count / 2; ++k) {
+    tail += term;
+    if (tail > 0.025) break;
+    cut = k + 1;
+    term *= static_cast<double>(count - k) / static_cast<double>(k + 1);
+  }
+  if (cut > 0) --cut;  // the value at `cut` itself belongs to the interval
+  return {values[cut], values[count - 1 - cut]};
+}
+
+std::vector<double> ratios(std::span<const double> values, std::span<const double> other) {
+  std::vector<double> result;
+  for (std::size_t i = 0; i < std::min(values.size(), other.size()); ++i)
+    if (other[i] > 0) result.push_back(values[i] / other[i]);
+  return result;
+}
+
+double spread_of(std::span<const double> ratios_with_itself) {
+  const Interval95 interval = median_interval({ratios_with_itself.begin(), ratios_with_itself.end()});
+  return std::max(interval.high - 1, 1 - interval.low);
+}
+
+}  // namespace anydim::tuner

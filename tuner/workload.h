@@ -1,0 +1,94 @@
+// Calls that a model is expected to serve, and the values of its regions' bucket keys that come of them.
+//
+// Whole batches are sampled through the batcher that serves calls, so that sizes occur together as they really do; the program's own shape
+// expressions then tell every launch's keys.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/bind.h"
+#include "ir/program.h"
+#include "ir/shape_program.h"
+#include "runtime/batcher.h"
+#include "runtime/packing.h"
+#include "tuner/distribution.h"
+#include "tuner/trace.h"
+
+namespace anydim::tuner {
+
+struct ModelInput {
+  std::string name;
+  ir::DType dtype = ir::DType::F32;
+  std::vector<ir::Dim> dims;
+};
+
+// A model as its callers see it. packing: its calls are served by a program over packed rows.
+struct ModelShape {
+  std::vector<ModelInput> inputs;
+  ir::SymbolTable symbols;  // of the inputs' dims, with their ranges
+  std::optional<runtime::Packing> packing{};
+  std::vector<std::string> symbol_names() const;  // in order of appearance
+};
+
+struct Call {
+  std::vector<std::int64_t> values;     // of the model's symbols
+  std::vector<std::int64_t> lengths{};  // rows of each sequence that take part; empty: all
+  double weight = 1;
+};
+struct Workload {
+  std::vector<Call> calls;
+  std::string text;  // what it was made of: equal texts, equal workloads
+};
+
+// At least `samples` calls (an observed list of lengths is batched whole, several times if need be). The model's symbols are those of a batch: how many texts,
+// and the longest (with one symbol, the rows of all texts). Seed 0 takes observed lengths as they stand. Throws Error{Inputs} for lengths outside the symbols' ranges, naming both, and
+// Error{CommandLine} for a model of other symbols, whose calls only a trace can tell.
+Workload sample_workload(const ModelShape& model, const Distribution& distribution, const runtime::BatchRule& rule, std::size_t samples,
+                         std::uint64_t seed);
+// Every bin of the trace is a call with its share as weight. Throws Error{Malformed} where the trace is of another model, Error{Inputs} as above.
+Workload traced_workload(const ModelShape& model, const Trace& trace);
+
+// What a launch would look at.
+struct LaunchKeys {
+  std::int32_t kernel = 0;
+  std::vector<std::int64_t> keys;
+};
+
+// Evaluates a program's sizes without running it.
+class ShapeWalk {
+ public:
+  // `program` outlives this.
+  explicit ShapeWalk(const ir::Program& program);
+  // False where control flow or values that kernels compute decide sizes: then only a run tells.
+  bool possible() const { return possible_; }
+  // Of a call of the model whose program this is. Throws Error{Inputs} where the call does not fit the model.
+  std::vector<LaunchKeys> launches(const ModelShape& model, const Call& call) const;
+
+ private:
+  const ir::Program& program_;
+  ir::Function signature_;
+  std::vector<ir::ShapeInterpreter> interpreters_;
+  bool possible_ = true;
+};
+
+// Points at which a region is measured.
+struct RegionPoints {
+  std::int32_t kernel = 0;                        // in Program::kernels
+  std::vector<std::vector<std::int64_t>> points;  // values of its keys; distinct, ascending
+  std::vector<double> weights;     // expected launches in one call of the model; every launch counts at the point nearest to it
+  std::vector<std::size_t> calls;  // a call of `representatives` that has the point
+};
+struct KeyPoints {
+  std::vector<std::size_t> representatives;  // positions in Workload::calls, by the work of the call, ascending
+  std::vector<RegionPoints> regions;         // one a kernel of the program that calls launch
+};
+// At most `most` representative calls: the least and the greatest, and between them what splits the workload's work evenly. `launches` and `work` (any measure): one a call.
+KeyPoints choose_points(const Workload& workload, std::span<const std::vector<LaunchKeys>> launches, std::span<const double> work,
+                        std::size_t most);
+
+}  // namespace anydim::tuner
