@@ -127,9 +127,7 @@ llvm::Value* narrow(KernelBuilder& kernel, DType dtype, llvm::Value* value) {
   if (dtype == DType::Bool) return at.CreateZExt(value, like(value, at.getInt8Ty()));
   if (dtype == DType::BF16) {
     if (llvm::Value* stored = bfloat16_widened(value)) return stored;
-    // The processor's conversion takes denormals for zero, as its dot products do.
-    if (kernel.target().avx512_bf16 && width_of(value) >= 4)
-      return at.CreateBitCast(at.CreateFPTrunc(value, like(value, at.getBFloatTy())), like(value, at.getInt16Ty()));
+    // Not by the processor's conversion, which takes denormals for zero.
     return float_to_bfloat16(at, value);
   }
   if (dtype == DType::F16) {
