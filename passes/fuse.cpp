@@ -421,7 +421,7 @@ class BlockFuser {
            binding.op == Op::neg || binding.op == Op::abs || binding.op == Op::min || binding.op == Op::max || binding.op == Op::dyn_arange;
   }
 
-  // Values that reach a product's matrix operands through views.
+  // Values that reach a product's matrix operands through views and widening conversions.
   std::set<ValueId> operands_of_products(const FusionGraph& graph, const Members& members) const {
     std::set<ValueId> found;
     std::vector<ValueId> open;
