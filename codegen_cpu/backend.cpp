@@ -69,7 +69,8 @@ class CpuBackend : public ir::Backend, public ir::ScheduleSpace {
                                [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_space(inputs, bucket); },
                                [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_space(inputs, bucket); },
                                [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_space(inputs, bucket); },
-                               [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_space(); }});
+                               [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_space(); },
+                               [](const PlanInputs&, const auto&) { return std::vector<ir::Schedule>{}; }});
     for (const ir::Schedule& schedule : wider)
       if (std::ranges::find(all, schedule) == all.end()) all.push_back(schedule);
     return all;
