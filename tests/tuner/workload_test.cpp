@@ -132,7 +132,7 @@ ModelShape encoder_shape() {
   ModelShape shape;
   shape.inputs = {{"ids", ir::DType::I64, {ir::Dim::symbol("batch"), ir::Dim::symbol("sequence")}}};
   shape.symbols.declare("batch");
-  shape.symbols.declare("sequence", {.low = 0, .high = 512, .reason = "a table of 512 rows"});
+  shape.symbols.declare("sequence", {.low = 0, .high = 512, .below = {}, .reason = "a table of 512 rows"});
   return shape;
 }
 
