@@ -78,6 +78,16 @@ ir::DType parse_precision(std::string_view text) {
   throw Error(ErrorKind::CommandLine, fmt::format("--precision {} is not f32, bf16 or f16", text));
 }
 
+void require_device_has(const CompileOptions& options) {
+  if (options.device == DeviceKind::Cuda) return;
+  if (options.precision == ir::DType::F16)
+    throw Error(ErrorKind::CommandLine,
+                "--precision f16 is not generated for the CPU, whose 16-bit products are bf16; use --precision bf16");
+  if (options.f32_products == F32Products::Tf32) throw Error(ErrorKind::CommandLine, "--f32-products tf32 needs --device cuda; use exact");
+  for (const auto& [region, policy] : options.policies)
+    if (policy == Policy::Library) throw Error(ErrorKind::CommandLine, "--policy library needs --device cuda; use symbolic or bucketed");
+}
+
 MaskedRows parse_masked_rows(std::string_view text) {
   if (text == "keep") return MaskedRows::Keep;
   if (text == "zero") return MaskedRows::Zero;

@@ -17,9 +17,6 @@ namespace anydim {
 namespace {
 
 CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
-  if (options.precision == ir::DType::F16)
-    throw Error(ErrorKind::CommandLine,
-                "--precision f16 is not generated for the CPU, whose 16-bit products are bf16; use --precision bf16");
 #ifdef ANYDIM_LLVM
   return {codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")}), nullptr, processor_name()};
 #else
@@ -52,6 +49,7 @@ CompileTarget cuda_target(const CompileOptions& options) {
 }  // namespace
 
 CompileTarget make_target(const CompileOptions& options) {
+  require_device_has(options);
   switch (options.device) {
     case DeviceKind::Cpu: return cpu_target(options);
     case DeviceKind::Cuda: return cuda_target(options);

@@ -43,17 +43,11 @@ CompileOptions compile_options(const CommonOptions& options) {
   CompileOptions compile;
   compile.device = parse_device(options.device);
   compile.f32_products = parse_f32_products(options.f32_products);
-  if (compile.f32_products == F32Products::Tf32 && compile.device != DeviceKind::Cuda)
-    throw Error(ErrorKind::CommandLine, "--f32-products tf32 needs --device cuda; use exact");
   compile.precision = parse_precision(options.precision);
   compile.masked_rows = parse_masked_rows(options.masked_rows);
   for (const std::string& dim : options.dims) compile.dims.push_back(parse_dim_range(dim));
-  for (const std::string& text : options.policies) {
-    compile.policies.push_back(parse_policy(text));
-    const Policy policy = compile.policies.back().second;
-    if (policy == Policy::Library && compile.device != DeviceKind::Cuda)
-      throw Error(ErrorKind::CommandLine, "--policy library needs --device cuda; use symbolic or bucketed");
-  }
+  for (const std::string& text : options.policies) compile.policies.push_back(parse_policy(text));
+  require_device_has(compile);
   compile.threads = options.threads;
   if (!options.cpu_level.empty()) compile.cpu_level = options.cpu_level;
   if (!options.cache_folder.empty()) compile.cache_folder = options.cache_folder;

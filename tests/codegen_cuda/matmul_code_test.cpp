@@ -134,7 +134,8 @@ TEST(MatmulPlan, CandidatesFitAndReadBack) {
         if (!skeleton->accepts(inputs)) continue;
         for (const ir::BucketInterval interval : {ir::BucketInterval{1, 16, 1}, ir::BucketInterval{1, 200, 1}, ir::BucketInterval{}}) {
           const auto schedules = skeleton->candidates(inputs, bucket_of({interval}));
-          EXPECT_FALSE(schedules.empty()) << skeleton->name();
+          // A library's product is taken by policy alone.
+          EXPECT_EQ(schedules.empty(), skeleton->name() == "cublaslt") << skeleton->name();
           double last = 0;
           for (const ir::Schedule& schedule : schedules) {
             EXPECT_EQ(schedule.name, skeleton->name());
@@ -178,7 +179,7 @@ TEST(MatmulPlan, MisfitsSayWhy) {
   EXPECT_EQ(why("matmul_mma bm=24 bn=32 bk=32 stages=3 down=1 across=1 group=8 whole=0 split=1"),
             "every warp computes whole fragments of 16 x 16");
   EXPECT_EQ(why("matmul_mma bm=32 bn=48 bk=32 stages=3 down=1 across=1 group=8 whole=0 split=1"),
-            "rows of the right tile are 16, 32 or a multiple of 64");
+            "rows of the right tile are 2, 4 or a multiple of 8 pieces of 16 bytes");
   EXPECT_EQ(why("matmul_mma bm=128 bn=128 bk=64 stages=6 down=4 across=2 group=8 whole=0 split=1"),
             "it needs 196608 bytes of shared memory, and a block gets 166912");
   EXPECT_EQ(why("matmul_mma bm=64 bn=64 bk=32 stages=3 down=2 across=2 group=8 whole=0 split=2"),
