@@ -21,28 +21,24 @@ namespace {
 
 int thread_count(const CompileOptions& options) { return options.threads > 0 ? options.threads : available_threads(); }
 
-passes::Policy pass_policy(Policy policy, DeviceKind device) {
+passes::Policy pass_policy(Policy policy) {
   switch (policy) {
     case Policy::Symbolic:
     case Policy::Exact: return passes::Policy::Symbolic;  // a general kernel; runtime specialises it to the shapes met
     case Policy::Bucketed: return passes::Policy::Bucketed;
-    case Policy::Library: break;
+    case Policy::Library: return passes::Policy::Library;
   }
-  if (device != DeviceKind::Cuda) {
-    throw Error(ErrorKind::CommandLine,
-                "policy library has cuBLASLt compute matrix products, on --device cuda only; use symbolic, bucketed or exact");
-  }
-  return passes::Policy::Library;
+  internal_error("a policy is one of the enumerators");
 }
 
 passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   passes::PipelineOptions pipeline;
   for (const auto& [region, policy] : options.policies) {
     if (region.empty()) {
-      pipeline.policy = pass_policy(policy, options.device);
+      pipeline.policy = pass_policy(policy);
       pipeline.region_policies.clear();
     } else {
-      pipeline.region_policies[region] = pass_policy(policy, options.device);
+      pipeline.region_policies[region] = pass_policy(policy);
     }
   }
   pipeline.outputs = options.outputs;
