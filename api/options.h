@@ -70,6 +70,7 @@ struct CompileOptions {
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
 };
+
 // Throws Error{CommandLine} where the options ask for what their device does not have.
 void require_device_has(const CompileOptions& options);
 

@@ -1,6 +1,7 @@
 // Compactions, on one worker: every point writes its number where the next selected one belongs, and only a selected one moves that place on, so
 // that nothing branches.
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/index_emitter.h"
 #include "codegen_cpu/work_estimate.h"
 
 namespace anydim::codegen_cpu {
@@ -17,7 +18,7 @@ class CompactEmitter {
     auto& at = kernel_.at(task);
     at.CreateStore(kernel_.constant(0), found_);
     at.CreateStore(kernel_.constant(0), number_);
-    loops(task, form_.space);
+    emit_points(kernel_, task, form_.space, [&](Scope& one) { point(one); });
     llvm::Value* found = load(task, found_);
     if (form_.count >= 0) kernel_.at(task).CreateStore(found, kernel_.output(static_cast<std::size_t>(form_.count)));
     if (form_.positions < 0) return;
@@ -33,18 +34,6 @@ class CompactEmitter {
   void put(Scope& scope, llvm::Value* position, llvm::Value* value) {
     auto& at = kernel_.at(scope);
     at.CreateStore(value, kernel_.element_pointer(kernel_.output(static_cast<std::size_t>(form_.positions)), ir::DType::I64, position));
-  }
-
-  void loops(Scope& scope, std::span<const ir::Iteration> space) {
-    if (space.empty()) {
-      Scope one(scope);
-      return point(one);
-    }
-    llvm::Value* extent = emit_index(kernel_, scope, space[0].extent);
-    kernel_.for_range(scope, kernel_.constant(0), extent, 1, [&](Scope& body, llvm::Value* index) {
-      body.define(space[0].symbol, index);
-      loops(body, space.subspan(1));
-    });
   }
 
   void point(Scope& scope) {

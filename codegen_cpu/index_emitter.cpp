@@ -252,4 +252,16 @@ llvm::Value* emit_pointer(KernelBuilder& kernel, Scope& scope, llvm::Value* base
   return kernel.element_pointer(pointer, dtype, distance);
 }
 
+void emit_points(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> space, const std::function<void(Scope& point)>& body) {
+  if (space.empty()) {
+    Scope point(scope);
+    return body(point);
+  }
+  llvm::Value* extent = emit_index(kernel, scope, space[0].extent);
+  kernel.for_range(scope, kernel.constant(0), extent, 1, [&](Scope& inside, llvm::Value* index) {
+    inside.define(space[0].symbol, index);
+    emit_points(kernel, inside, space.subspan(1), body);
+  });
+}
+
 }  // namespace anydim::codegen_cpu

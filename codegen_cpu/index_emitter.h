@@ -1,7 +1,9 @@
 // Index expressions as LLVM values.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 
 #include "codegen_cpu/kernel_builder.h"
 
@@ -10,6 +12,9 @@ namespace anydim::codegen_cpu {
 // The i64 value of `dim`, usable in `scope`. Each subexpression is computed once, in the outermost scope that defines all its symbols.
 // The vector symbol stands for lane 0. Internal error where a symbol isn't defined or differs between lanes.
 llvm::Value* emit_index(KernelBuilder& kernel, Scope& scope, const ir::Dim& dim);
+
+// Loops over all points of a space, the last iteration innermost: the body gets a scope of its own that defines the iterations' symbols.
+void emit_points(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> space, const std::function<void(Scope& point)>& body);
 
 // The same for every lane: <width x i64> where the value differs between lanes, else as emit_index.
 llvm::Value* emit_index_lanes(KernelBuilder& kernel, Scope& scope, const ir::Dim& dim);

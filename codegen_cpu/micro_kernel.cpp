@@ -8,6 +8,7 @@
 #include <llvm/IR/Module.h>
 
 #include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/multiply_variants.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -189,22 +190,14 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, co
 
 llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name, MicroKernel micro,
                               const std::set<std::int64_t>& row_counts, const std::vector<std::int64_t>& widths) {
-  llvm::IRBuilder<> builder(module.getContext());
-  auto* pointer = builder.getPtrTy();
-  auto* i64 = builder.getInt64Ty();
-  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {i64, i64, pointer, i64, pointer, i64, i64, i64, pointer, pointer, i64}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
-  set_function_attributes(*function, target);
-  function->addFnAttr(llvm::Attribute::NoInline);
-  function->addFnAttr("no-jump-tables", "true");
-  auto* entry = llvm::BasicBlock::Create(module.getContext(), "entry", function);
-  auto* other = llvm::BasicBlock::Create(module.getContext(), "other", function);
-  builder.SetInsertPoint(entry);
+  MultiplyVariants variants(module, target, name);
+  auto& builder = variants.builder();
+  llvm::Function* function = variants.function();
   const std::int64_t step = *row_counts.rbegin() + 1;
   llvm::Value* choice = function->getArg(1);
   if (widths.size() > 1)
     choice = builder.CreateAdd(choice, builder.CreateMul(function->getArg(0), builder.getInt64(static_cast<std::uint64_t>(step))));
-  auto* chosen = builder.CreateSwitch(choice, other, static_cast<unsigned>(row_counts.size() * widths.size()));
+  variants.choose(choice, row_counts.size() * widths.size());
   std::vector<llvm::Value*> arguments;
   for (unsigned argument = 2; argument < 11; ++argument) arguments.push_back(function->getArg(argument));
   for (std::size_t variant = 0; variant < widths.size(); ++variant) {
@@ -213,17 +206,9 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
       micro.vectors = widths[variant] / micro.lanes;
       llvm::Function* kernel =
           emit_micro_kernel(module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]), micro);
-      auto* block = llvm::BasicBlock::Create(module.getContext(), "rows", function);
-      chosen->addCase(builder.getInt64(static_cast<std::uint64_t>(rows + static_cast<std::int64_t>(variant) * step)), block);
-      builder.SetInsertPoint(block);
-      builder.CreateCall(kernel, arguments)->setTailCallKind(llvm::CallInst::TCK_Tail);
-      builder.CreateRetVoid();
+      variants.add(static_cast<std::uint64_t>(rows + static_cast<std::int64_t>(variant) * step), kernel, arguments);
     }
   }
-  // A row count that the schedule cannot give.
-  builder.SetInsertPoint(other);
-  builder.CreateIntrinsic(llvm::Intrinsic::trap, {}, {});
-  builder.CreateUnreachable();
   return function;
 }
 

@@ -33,19 +33,7 @@ class StageEmitter {
   void pass(Scope& scope) {
     auto& at = kernel_.at(scope);
     for (llvm::AllocaInst* variable : carried_) at.CreateStore(llvm::Constant::getNullValue(variable->getAllocatedType()), variable);
-    loops(scope, stage_.inner);
-  }
-
-  void loops(Scope& scope, std::span<const ir::Iteration> inner) {
-    if (inner.empty()) {
-      Scope one(scope);
-      return point(one);
-    }
-    llvm::Value* extent = emit_index(kernel_, scope, inner[0].extent);
-    kernel_.for_range(scope, kernel_.constant(0), extent, 1, [&](Scope& body, llvm::Value* index) {
-      body.define(inner[0].symbol, index);
-      loops(body, inner.subspan(1));
-    });
+    emit_points(kernel_, scope, stage_.inner, [&](Scope& one) { point(one); });
   }
 
   // Everything of a point stays in it: what it reads may differ from what the point before it read.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_loop.h"
 #include "codegen_cpu/work_estimate.h"
@@ -98,27 +99,19 @@ class SortEmitter {
     }
     // -1, 0 or 1 as far as it is known.
     kernel_.at(scope).CreateStore(kernel_.constant(0), order_);
-    compare_depth(scope, form_.depth, a, b);
+    emit_points(kernel_, scope, form_.depth, [&](Scope& point) { compare_keys(point, a, b); });
     llvm::Value* order = load(scope, order_);
     return kernel_.at(scope).CreateICmpEQ(order, kernel_.constant(form_.descending ? 1 : -1));
   }
 
-  void compare_depth(Scope& scope, std::span<const ir::Iteration> depth, llvm::Value* a, llvm::Value* b) {
-    if (depth.empty()) {
-      llvm::Value* open = kernel_.at(scope).CreateICmpEQ(load(scope, order_), kernel_.constant(0));
-      kernel_.guarded(scope, open, [&](Scope& inside) {
-        llvm::Value *first = key(inside, a), *second = key(inside, b);
-        llvm::Value *below = less(inside, first, second), *above = less(inside, second, first);
-        auto& at = kernel_.at(inside);
-        llvm::Value* order = at.CreateSelect(above, kernel_.constant(1), kernel_.constant(0));
-        at.CreateStore(at.CreateSelect(below, kernel_.constant(-1), order), order_);
-      });
-      return;
-    }
-    llvm::Value* extent = emit_index(kernel_, scope, depth[0].extent);
-    kernel_.for_range(scope, kernel_.constant(0), extent, 1, [&](Scope& body, llvm::Value* index) {
-      body.define(depth[0].symbol, index);
-      compare_depth(body, depth.subspan(1), a, b);
+  void compare_keys(Scope& scope, llvm::Value* a, llvm::Value* b) {
+    llvm::Value* open = kernel_.at(scope).CreateICmpEQ(load(scope, order_), kernel_.constant(0));
+    kernel_.guarded(scope, open, [&](Scope& inside) {
+      llvm::Value *first = key(inside, a), *second = key(inside, b);
+      llvm::Value *below = less(inside, first, second), *above = less(inside, second, first);
+      auto& at = kernel_.at(inside);
+      llvm::Value* order = at.CreateSelect(above, kernel_.constant(1), kernel_.constant(0));
+      at.CreateStore(at.CreateSelect(below, kernel_.constant(-1), order), order_);
     });
   }
 

@@ -4,6 +4,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
+#include "codegen_cpu/multiply_variants.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -107,39 +108,25 @@ class Emitter {
 
 llvm::Function* emit_tile_multiply(llvm::Module& module, const Target& target, const std::string& name, const TileKernel& kernel,
                                    const std::vector<std::int64_t>& widths, bool two_tiles) {
-  llvm::IRBuilder<> builder(module.getContext());
-  auto* pointer = builder.getPtrTy();
-  auto* i64 = builder.getInt64Ty();
-  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {i64, i64, pointer, i64, pointer, i64, i64, i64, pointer, pointer, i64}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
-  set_function_attributes(*function, target);
-  function->addFnAttr(llvm::Attribute::NoInline);
-  function->addFnAttr("no-jump-tables", "true");
-  auto* entry = llvm::BasicBlock::Create(module.getContext(), "entry", function);
-  auto* other = llvm::BasicBlock::Create(module.getContext(), "other", function);
-  builder.SetInsertPoint(entry);
+  MultiplyVariants variants(module, target, name);
+  auto& builder = variants.builder();
+  llvm::Function* function = variants.function();
   Value* rows = function->getArg(1);
   Value* choice = builder.CreateMul(function->getArg(0), builder.getInt64(2));
-  if (two_tiles) choice = builder.CreateAdd(choice, builder.CreateZExt(builder.CreateICmpUGT(rows, builder.getInt64(tile_rows)), i64));
-  auto* chosen = builder.CreateSwitch(choice, other, static_cast<unsigned>(2 * widths.size()));
+  if (two_tiles)
+    choice = builder.CreateAdd(choice, builder.CreateZExt(builder.CreateICmpUGT(rows, builder.getInt64(tile_rows)), builder.getInt64Ty()));
+  variants.choose(choice, 2 * widths.size());
   const std::vector<Value*> arguments{
       rows, function->getArg(2), function->getArg(3), function->getArg(4), function->getArg(5), function->getArg(7), function->getArg(8)};
   for (std::size_t variant = 0; variant < widths.size(); ++variant) {
     for (std::int64_t tiles = 1; tiles <= (two_tiles ? 2 : 1); ++tiles) {
       const Registers registers{.rows = tiles, .columns = widths[variant] / panel};
       internal_check(registers.rows * registers.columns <= most_results, "a micro-kernel's results fill at most four tile registers");
-      auto* kernel_function =
+      llvm::Function* kernel_function =
           Emitter(module, target, name + "_" + std::to_string(tiles) + "x" + std::to_string(registers.columns), kernel, registers).run();
-      auto* block = llvm::BasicBlock::Create(module.getContext(), "tiles", function);
-      chosen->addCase(builder.getInt64(2 * variant + static_cast<std::uint64_t>(tiles - 1)), block);
-      builder.SetInsertPoint(block);
-      builder.CreateCall(kernel_function, arguments)->setTailCallKind(llvm::CallInst::TCK_Tail);
-      builder.CreateRetVoid();
+      variants.add(2 * variant + static_cast<std::uint64_t>(tiles - 1), kernel_function, arguments);
     }
   }
-  builder.SetInsertPoint(other);
-  builder.CreateIntrinsic(llvm::Intrinsic::trap, {}, {});
-  builder.CreateUnreachable();
   return function;
 }
 

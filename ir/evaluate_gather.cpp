@@ -7,16 +7,14 @@
 #include "ir/evaluate_ops.h"
 
 namespace anydim::ir {
-namespace {
 
-// The position that an index means: negative ones count from the end.
-std::int64_t position(const OpCall& call, std::int64_t index, std::size_t axis, std::int64_t extent) {
-  if (index < -extent || index >= extent) {
-    throw Error(ErrorKind::Inputs,
-                index_out_of_range(describe(call.function, call.binding), index, static_cast<std::int64_t>(axis), extent));
-  }
+std::int64_t OpCall::position(std::int64_t index, std::size_t axis, std::int64_t extent) const {
+  if (index < -extent || index >= extent)
+    throw Error(ErrorKind::Inputs, index_out_of_range(describe(function, binding), index, static_cast<std::int64_t>(axis), extent));
   return index < 0 ? index + extent : index;
 }
+
+namespace {
 
 std::int64_t count(std::span<const std::int64_t> dims) { return element_count(Extents(dims.begin(), dims.end())); }
 
@@ -35,7 +33,7 @@ Tensor evaluate_gather(const OpCall& call) {
   const auto row = static_cast<std::size_t>(count(from.subspan(axis + 1))) * size_of(data.dtype());
   Extents positions;
   for (std::int64_t i = 0; i < indices.elements(); ++i) {
-    positions.push_back(position(call, indices.integer_at(i), axis, from[axis]));
+    positions.push_back(call.position(indices.integer_at(i), axis, from[axis]));
   }
   if (row == 0) return result;
   std::byte* to = result.mutable_bytes().data();
@@ -65,7 +63,7 @@ Tensor evaluate_gather_elements(const OpCall& call) {
   for_each_index(indices.dims(), [&](const Extents& index) {
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < index.size(); ++i) {
-      offset += strides[i] * (i == axis ? position(call, indices.integer_at(next), axis, data.dims()[axis]) : index[i]);
+      offset += strides[i] * (i == axis ? call.position(indices.integer_at(next), axis, data.dims()[axis]) : index[i]);
     }
     std::memcpy(result.mutable_bytes().data() + static_cast<std::size_t>(next) * size,
                 data.bytes().data() + static_cast<std::size_t>(offset) * size, size);
@@ -100,7 +98,7 @@ Tensor evaluate_gather_nd(const OpCall& call) {
     std::int64_t offset = tuple / tuples_per_batch * batch_stride;
     for (std::size_t i = 0; i < depth; ++i) {
       const std::int64_t index = indices.integer_at(tuple * static_cast<std::int64_t>(depth) + static_cast<std::int64_t>(i));
-      offset += strides[batch + i] * position(call, index, batch + i, from[batch + i]);
+      offset += strides[batch + i] * call.position(index, batch + i, from[batch + i]);
     }
     if (row == 0) continue;
     std::memcpy(result.mutable_bytes().data() + static_cast<std::size_t>(tuple) * row,

@@ -112,14 +112,6 @@ Tensor evaluate_one_hot(const OpCall& call) {
 
 namespace {
 
-std::int64_t checked_position(const OpCall& call, std::int64_t index, std::size_t axis, std::int64_t extent) {
-  if (index < -extent || index >= extent) {
-    throw Error(ErrorKind::Inputs,
-                index_out_of_range(describe(call.function, call.binding), index, static_cast<std::int64_t>(axis), extent));
-  }
-  return index < 0 ? index + extent : index;
-}
-
 // Writes or combines one element.
 void update(Tensor& result, std::int64_t at, const Tensor& updates, std::int64_t source, const std::optional<ScalarOp>& combine) {
   if (!combine) return copy_element(result, at, updates, source);
@@ -164,7 +156,7 @@ Tensor evaluate_scatter(const OpCall& call) {
     }
     for_each_index(indices.dims(), [&](const Extents& index) {
       Extents at = index;
-      at[axis] = checked_position(call, indices.integer_at(next), axis, data.dims()[axis]);
+      at[axis] = call.position(indices.integer_at(next), axis, data.dims()[axis]);
       update(result, offset_of(at, strides), updates, next++, combine);
     });
     return result;
@@ -181,7 +173,7 @@ Tensor evaluate_scatter(const OpCall& call) {
     std::int64_t tuple = 0;
     for (std::size_t i = 0; i < outer; ++i) tuple += index[i] * index_strides[i];
     for (std::size_t i = 0; i < depth; ++i) {
-      at[i] = checked_position(call, indices.integer_at(tuple + static_cast<std::int64_t>(i)), i, data.dims()[i]);
+      at[i] = call.position(indices.integer_at(tuple + static_cast<std::int64_t>(i)), i, data.dims()[i]);
     }
     for (std::size_t i = depth; i < data.rank(); ++i) at[i] = index[outer + i - depth];
     update(result, offset_of(at, strides), updates, next++, combine);

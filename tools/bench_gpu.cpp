@@ -43,7 +43,7 @@ std::vector<MatmulRow> time_matmuls(const OperatorBench& bench, const CompileOpt
 
 void print_matmuls(const std::vector<MatmulRow>& rows, const OperatorBench& bench) {
   const bool compared = bench.library == "cublas";
-  double sum = 0, least = INFINITY;
+  std::vector<double> ratios;
   nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
   for (const auto& [shape, times] : rows) {
     const double work = 2e-12 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
@@ -57,8 +57,7 @@ void print_matmuls(const std::vector<MatmulRow>& rows, const OperatorBench& benc
                                    1e6 * times.ours.median, work / times.ours.median);
     if (compared) {
       const double ratio = times.heuristic.median / times.ours.median, best = times.best.median / times.ours.median;
-      sum += std::log(ratio);
-      least = std::min(least, ratio);
+      ratios.push_back(ratio);
       one["heuristic_us"] = 1e6 * times.heuristic.median;
       one["best_us"] = 1e6 * times.best.median;
       one["algorithms"] = times.algorithms;
@@ -71,14 +70,7 @@ void print_matmuls(const std::vector<MatmulRow>& rows, const OperatorBench& benc
     shapes.push_back(one);
     if (!bench.json) fmt::print("{}  {}\n", line, times.schedule);
   }
-  const double mean = compared ? std::exp(sum / static_cast<double>(rows.size())) : 0;
-  if (bench.json) {
-    nlohmann::ordered_json object = {{"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
-    if (compared) object["geometric_mean"] = mean, object["least_ratio"] = least;
-    fmt::print("{}\n", object.dump());
-  } else if (compared) {
-    fmt::print("geometric mean {:.3f}, least {:.3f} (over 1: faster than the heuristic choice)\n", mean, least);
-  }
+  print_ratios(bench, shapes, ratios, "the heuristic choice");
 }
 
 void run_attention(const OperatorBench& bench, const CompileOptions& options) {

@@ -131,7 +131,7 @@ double billions_per_second(const MatmulShape& shape, double seconds) {
 }
 
 void print(const std::vector<Row>& rows, const OperatorBench& bench) {
-  double sum = 0, least = INFINITY;
+  std::vector<double> ratios;
   nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
   const bool compared = bench.library != "none";
   for (const Row& row : rows) {
@@ -143,8 +143,7 @@ void print(const std::vector<Row>& rows, const OperatorBench& bench) {
                                   {"schedule", row.schedule}};
     const double ratio = row.theirs / row.ours;
     if (compared) {
-      sum += std::log(ratio);
-      least = std::min(least, ratio);
+      ratios.push_back(ratio);
       one["library_us"] = 1e6 * row.theirs;
       one["ratio"] = ratio;
       one["largest_difference"] = row.largest_difference;
@@ -157,17 +156,27 @@ void print(const std::vector<Row>& rows, const OperatorBench& bench) {
       fmt::print("  {} {:>10.2f} us  ratio {:.3f}  difference {:.1e}", bench.library, 1e6 * row.theirs, ratio, row.largest_difference);
     fmt::print("  {}\n", row.schedule);
   }
-  const double mean = compared ? std::exp(sum / static_cast<double>(rows.size())) : 0;
-  if (bench.json) {
-    nlohmann::ordered_json object = {{"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
-    if (compared) object["geometric_mean"] = mean, object["least_ratio"] = least;
-    fmt::print("{}\n", object.dump());
-  } else if (compared) {
-    fmt::print("geometric mean {:.3f}, least {:.3f} (over 1: faster than {})\n", mean, least, bench.library);
-  }
+  print_ratios(bench, shapes, ratios, bench.library);
 }
 
 }  // namespace
+
+void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shapes, const std::vector<double>& ratios,
+                  std::string_view slower) {
+  double sum = 0, least = INFINITY;
+  for (const double ratio : ratios) {
+    sum += std::log(ratio);
+    least = std::min(least, ratio);
+  }
+  const double mean = std::exp(sum / static_cast<double>(ratios.size()));
+  if (bench.json) {
+    nlohmann::ordered_json object = {{"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
+    if (!ratios.empty()) object["geometric_mean"] = mean, object["least_ratio"] = least;
+    fmt::print("{}\n", object.dump());
+  } else if (!ratios.empty()) {
+    fmt::print("geometric mean {:.3f}, least {:.3f} (over 1: faster than {})\n", mean, least, slower);
+  }
+}
 
 std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count, std::string_view what) {
   std::vector<std::int64_t> numbers(count);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,11 @@ void run_operator_bench(const OperatorBench& bench, const CompileOptions& option
 
 // The same on the GPU in bf16, matmul with a bias, device time alone; the library's heuristic choice and the best of up to 100 of its algorithms.
 void run_gpu_operator_bench(const OperatorBench& bench, const CompileOptions& options);
+
+// Of the ratios of all shapes (none where nothing was compared): the geometric mean and the least, after the shapes' own lines or with them in one JSON
+// object. `slower` is what a ratio over 1 is faster than.
+void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shapes, const std::vector<double>& ratios,
+                  std::string_view slower);
 
 // "8,12,128" with `count` numbers from 1 to 2^24; `what` is for the message. Throws Error{CommandLine}.
 std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count, std::string_view what);
