@@ -30,7 +30,7 @@ class Linker {
     names_ = header.e_shstrndx;
   }
 
-  Blob link(std::string_view entry) {
+  Blob link(std::span<const std::string> entries) {
     place_sections();
     for (const Elf64_Shdr& section : sections_) {
       if (section.sh_type != SHT_RELA || section.sh_info >= sections_.size() || !offsets_[section.sh_info]) continue;
@@ -38,7 +38,7 @@ class Linker {
         relocate(read<Elf64_Rela>(section.sh_offset + at), section.sh_link, *offsets_[section.sh_info]);
       }
     }
-    blob_.entry_offset = find_entry(entry);
+    for (const std::string& entry : entries) blob_.entry_offsets.push_back(find_entry(entry));
     return std::move(blob_);
   }
 
@@ -109,13 +109,12 @@ class Linker {
     std::memcpy(blob_.bytes.data() + place, &distance, width);
   }
 
-  std::int64_t find_entry(std::string_view entry) const {
+  std::int64_t find_entry(const std::string& entry) const {
     for (const Elf64_Shdr& section : sections_) {
       if (section.sh_type != SHT_SYMTAB) continue;
       for (std::uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
         const auto symbol = read<Elf64_Sym>(section.sh_offset + at);
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && text_at(section.sh_link, symbol.st_name) == entry)
-          return address(symbol, std::string(entry));
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && text_at(section.sh_link, symbol.st_name) == entry) return address(symbol, entry);
       }
     }
     refuse(fmt::format("the object has no symbol {}", entry));
@@ -130,6 +129,6 @@ class Linker {
 
 }  // namespace
 
-Blob link_blob(std::span<const std::byte> object, std::string_view entry) { return Linker(object).link(entry); }
+Blob link_blob(std::span<const std::byte> object, std::span<const std::string> entries) { return Linker(object).link(entries); }
 
 }  // namespace anydim::codegen_cpu

@@ -79,7 +79,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   return machine;
 }
 
-Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine, std::string_view entry) {
+Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine, std::span<const std::string> entries) {
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
@@ -95,7 +95,7 @@ Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine, std::str
   emission.add(new llvm::TargetLibraryInfoWrapperPass(libraries));
   internal_check(!machine.addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile), "LLVM writes object files");
   emission.run(module);
-  return link_blob(std::as_bytes(std::span(object.data(), object.size())), entry);
+  return link_blob(std::as_bytes(std::span(object.data(), object.size())), entries);
 }
 
 }  // namespace anydim::codegen_cpu

@@ -4,9 +4,12 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
+#include <array>
 
 #include "codegen_cpu/compile.h"
+#include "codegen_cpu/shape_emitter.h"
 #include "ir/error.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cpu {
 
@@ -246,10 +249,13 @@ void KernelBuilder::report(std::int32_t check, llvm::Value* value) {
 }
 
 ir::CompiledKernel KernelBuilder::finish(const ir::Dim& tasks, const ir::Dim& scratch_bytes) {
-  Blob blob = compile_module(*module_, *machine_, entry_name);
+  const std::array<std::string, 2> entries{entry_name, "sizes"};
+  add_shape_function(*module_, target_, ir::shapes_over(region_, {tasks, scratch_bytes}), entries[1]);
+  Blob blob = compile_module(*module_, *machine_, entries);
   ir::CompiledKernel kernel;
   kernel.code = std::move(blob.bytes);
-  kernel.entry_offset = blob.entry_offset;
+  kernel.entry_offset = blob.entry_offsets[0];
+  kernel.sizes_offset = blob.entry_offsets[1];
   kernel.tasks = tasks;
   kernel.scratch_bytes = scratch_bytes;
   kernel.resources.code_bytes = blob.code_bytes;

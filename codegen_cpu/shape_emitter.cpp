@@ -1,6 +1,8 @@
 #include "codegen_cpu/shape_emitter.h"
 
+#include <array>
 #include <map>
+#include <string>
 
 #include "codegen_cpu/compile.h"
 #include "codegen_cpu/kernel_builder.h"
@@ -14,20 +16,19 @@ using ir::Dim;
 
 class ShapeEmitter {
  public:
-  ShapeEmitter(const Target& target, const ir::ShapeProgram& program)
-      : program_(program), machine_(make_machine(target)), module_("shapes", context_), at_(context_) {
-    module_.setTargetTriple(machine_->getTargetTriple().str());
-    module_.setDataLayout(machine_->createDataLayout());
+  ShapeEmitter(llvm::Module& module, const Target& target, const ir::ShapeProgram& program, const std::string& name)
+      : program_(program), context_(module.getContext()), at_(context_) {
     auto* pointer = at_.getPtrTy();
     auto* type = llvm::FunctionType::get(at_.getVoidTy(), {pointer, pointer, pointer}, false);
-    function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, entry_name, module_);
+    function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module);
     function_->setDSOLocal(true);
+    function_->setVisibility(llvm::GlobalValue::HiddenVisibility);
     set_function_attributes(*function_, target);
     function_->getArg(1)->addAttr(llvm::Attribute::NoAlias);
     function_->getArg(2)->addAttr(llvm::Attribute::NoAlias);
   }
 
-  ir::CompiledKernel emit() {
+  void emit() {
     auto* entry = llvm::BasicBlock::Create(context_, "entry", function_);
     auto* done = llvm::BasicBlock::Create(context_, "done", function_);
     auto* i64 = at_.getInt64Ty();
@@ -48,17 +49,9 @@ class ShapeEmitter {
     }
     outcome->addIncoming(at_.getInt32(static_cast<std::uint32_t>(-1)), at_.GetInsertBlock());
     at_.CreateBr(done);
-    Blob blob = compile_module(module_, *machine_, entry_name);
-    ir::CompiledKernel kernel;
-    kernel.code = std::move(blob.bytes);
-    kernel.entry_offset = blob.entry_offset;
-    kernel.resources.code_bytes = blob.code_bytes;
-    return kernel;
   }
 
  private:
-  static constexpr const char* entry_name = "shapes";
-
   struct Checked {
     llvm::Value* value = nullptr;
     llvm::Value* failed = nullptr;  // i1; null: cannot fail
@@ -174,9 +167,7 @@ class ShapeEmitter {
   }
 
   const ir::ShapeProgram& program_;
-  llvm::LLVMContext context_;
-  std::unique_ptr<llvm::TargetMachine> machine_;
-  llvm::Module module_;
+  llvm::LLVMContext& context_;
   llvm::IRBuilder<> at_;
   llvm::Function* function_ = nullptr;
   std::map<Dim, Checked> known_;
@@ -184,6 +175,24 @@ class ShapeEmitter {
 
 }  // namespace
 
-ir::CompiledKernel emit_shapes(const Target& target, const ir::ShapeProgram& program) { return ShapeEmitter(target, program).emit(); }
+void add_shape_function(llvm::Module& module, const Target& target, const ir::ShapeProgram& program, const std::string& name) {
+  ShapeEmitter(module, target, program, name).emit();
+}
+
+ir::CompiledKernel emit_shapes(const Target& target, const ir::ShapeProgram& program) {
+  const std::array<std::string, 1> entries{"shapes"};
+  const std::unique_ptr<llvm::TargetMachine> machine = make_machine(target);
+  llvm::LLVMContext context;
+  llvm::Module module("shapes", context);
+  module.setTargetTriple(machine->getTargetTriple().str());
+  module.setDataLayout(machine->createDataLayout());
+  add_shape_function(module, target, program, entries[0]);
+  Blob blob = compile_module(module, *machine, entries);
+  ir::CompiledKernel kernel;
+  kernel.code = std::move(blob.bytes);
+  kernel.entry_offset = blob.entry_offsets[0];
+  kernel.resources.code_bytes = blob.code_bytes;
+  return kernel;
+}
 
 }  // namespace anydim::codegen_cpu

@@ -93,6 +93,8 @@ struct DeviceLaunch {
 struct CompiledKernel {
   std::vector<std::byte> code;  // CPU: blob, alignment 64; CUDA: a cubin, or the text of PTX
   std::int64_t entry_offset = 0;
+  // CPU: of the native shape program {tasks, scratch_bytes} over the region's symbols, an entry as of Backend::compile_shapes; -1: interpreted.
+  std::int64_t sizes_offset = -1;
   Dim tasks;          // number of tasks, over the region's symbols
   Dim scratch_bytes;  // over the region's symbols; not initialised. CPU: scratch of one running worker, 64-byte aligned; CUDA: the workspace
   KernelResources resources{};

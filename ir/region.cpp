@@ -14,4 +14,11 @@ std::string identity_of(const Region& region) {
 
 void seal(Region& region) { region.identity = identity_of(region); }
 
+ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions) {
+  ShapeProgram program;
+  for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
+  program.expressions = std::move(expressions);
+  return program;
+}
+
 }  // namespace anydim::ir

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "ir/module.h"
+#include "ir/shape_program.h"
 
 namespace anydim::ir {
 
@@ -15,5 +17,8 @@ std::string identity_of(const Region& region);
 
 // Sets region.identity.
 void seal(Region& region);
+
+// Dims over the region's symbols; the symbols' values in their order are the leaves, as kernels get them.
+ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions);
 
 }  // namespace anydim::ir

@@ -37,9 +37,9 @@ class ShapeInterpreter {
     std::int64_t coefficient = 1;
     std::int32_t first = 0, count = 0;  // of factors_
   };
-  struct Register {
-    std::int64_t value = 0;
-    bool failed = false;
+  struct Register {  // trivial: a run sets those that it reads, and no others
+    std::int64_t value;
+    bool failed;
   };
 
   std::int32_t add(const ShapeProgram& program, const Dim& dim, std::map<Dim, std::int32_t>& known);

@@ -8,9 +8,8 @@
 
 #include "ir/error.h"
 #include "ir/host_functions.h"
-#include "ir/shape_program.h"
-#include "runtime/code_memory.h"
 #include "runtime/constant_memory.h"
+#include "runtime/cpu_code.h"
 #include "runtime/cpu_frames.h"
 #include "runtime/executable.h"
 #include "runtime/kernel_store.h"
@@ -22,25 +21,11 @@ namespace {
 
 using Place = ir::Program::Buffer::Place;
 
-// Keeps the scratch of two workers off each other's cache lines, prefetched neighbours included.
-constexpr std::int64_t scratch_unit = 256;
-
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
 
 struct CpuKernel : DeviceKernel {
-  CpuKernel(const ir::Region& region, const ir::CompiledKernel& kernel)
-      : code(kernel.code), entry(code.function<ir::KernelEntry>(kernel.entry_offset)), sizes(size_program(region, kernel)) {}
-
-  static ir::ShapeProgram size_program(const ir::Region& region, const ir::CompiledKernel& kernel) {
-    ir::ShapeProgram program;
-    for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
-    program.expressions = {kernel.tasks, kernel.scratch_bytes};
-    return program;
-  }
-
-  CodeMemory code;
-  ir::KernelEntry entry;
-  ir::ShapeInterpreter sizes;  // of a launch: number of tasks, bytes of scratch for one worker
+  CpuKernel(const ir::Region& region, const ir::CompiledKernel& kernel) : code(region, kernel) {}
+  CpuCode code;
 };
 
 class CpuConstants : public ConstantStore {
@@ -134,36 +119,29 @@ class CpuSession : public DeviceSession {
   CallMemory memory() const override { return budget_.most(); }
 
  private:
-  std::byte* scratch_for(std::int64_t bytes_each, std::size_t& stride) {
-    const auto workers = static_cast<std::int64_t>(executable_.pool().threads());
-    const std::int64_t rounded = (bytes_each + scratch_unit - 1) / scratch_unit * scratch_unit;
-    stride = static_cast<std::size_t>(rounded);
-    if (const std::int64_t before = budget_.used().scratch; rounded * workers > before) {
-      budget_.spend(&CallMemory::scratch, rounded * workers - before);
-    }
-    return scratch_.reserve(static_cast<std::size_t>(rounded * workers));
+  std::byte* scratch_for(std::int64_t stride) {
+    std::int64_t all = 0;
+    if (__builtin_mul_overflow(stride, std::int64_t{executable_.pool().threads()}, &all))
+      throw Error(ErrorKind::Resource, fmt::format("scratch memory of {} bytes for each thread is too large to count", stride));
+    if (const std::int64_t before = budget_.used().scratch; all > before) budget_.spend(&CallMemory::scratch, all - before);
+    return scratch_.reserve(static_cast<std::size_t>(all));
   }
 
   std::int64_t run(const LaunchWork& work) {
-    const auto& kernel = static_cast<const CpuKernel&>(*(*work.kernel)->device);
-    std::int64_t sizes[2] = {0, 0};
-    if (kernel.sizes.run(work.extents, sizes) >= 0) {
+    const CpuCode& code = static_cast<const CpuKernel&>(*(*work.kernel)->device).code;
+    CpuCode::Sizes sizes;
+    if (!code.measure(work.extents, sizes))
       throw Error(ErrorKind::Inputs, fmt::format("the work of {} is too large to count for these inputs", work.launch->source));
-    }
-    const std::int64_t tasks = sizes[0];
-    if (tasks <= 0) return 0;
+    if (sizes.tasks <= 0) return 0;
     arguments_.resize(work.launch->buffers.size());
     for (std::size_t i = 0; i < arguments_.size(); ++i) arguments_[i] = frames_.address(work.launch->buffers[i]);
     if (observer_) observer_(work, arguments_);
-    std::size_t stride = 0;
-    std::byte* scratch = sizes[1] > 0 ? scratch_for(sizes[1], stride) : nullptr;
+    std::byte* scratch = sizes.scratch_stride > 0 ? scratch_for(sizes.scratch_stride) : nullptr;
     ir::KernelError error;
     const ir::KernelCall call{arguments_.data(), work.extents.data(), &error, &executable_.host_functions()};
-    executable_.pool().run(tasks, [&, entry = kernel.entry](std::int64_t first, std::int64_t last, int participant) {
-      call_generated(entry, &call, first, last, scratch + static_cast<std::size_t>(participant) * stride);
-    });
+    code.run(executable_.pool(), call, sizes, scratch);
     if (error.check >= 0) report_check(program_, *work.launch, work.extents, error);
-    return tasks;
+    return sizes.tasks;
   }
 
   ir::Tensor output_tensor(const ir::Program::Output& output, std::span<const std::int64_t> slots) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/region.h"
 
 namespace anydim::runtime::cuda {
 
@@ -54,17 +55,15 @@ int map_swizzle(std::int32_t bytes) {
 }
 
 ir::ShapeProgram size_program(const ir::Region& region, const ir::CompiledKernel& kernel) {
-  ir::ShapeProgram program;
-  for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
-  program.expressions.push_back(kernel.scratch_bytes);
+  std::vector<ir::Dim> expressions{kernel.scratch_bytes};
   for (const ir::DeviceLaunch& launch : kernel.launches) {
-    program.expressions.insert(program.expressions.end(), launch.grid.begin(), launch.grid.end());
+    expressions.insert(expressions.end(), launch.grid.begin(), launch.grid.end());
     for (const ir::TensorMap& map : launch.tensor_maps) {
-      program.expressions.insert(program.expressions.end(), map.dims.begin(), map.dims.end());
-      program.expressions.insert(program.expressions.end(), map.strides.begin(), map.strides.end());
+      expressions.insert(expressions.end(), map.dims.begin(), map.dims.end());
+      expressions.insert(expressions.end(), map.strides.begin(), map.strides.end());
     }
   }
-  return program;
+  return ir::shapes_over(region, std::move(expressions));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 using Hash = std::array<std::uint8_t, 16>;
 
 constexpr std::string_view magic = "anydimk\n";
-constexpr std::uint32_t version = 3;
+constexpr std::uint32_t version = 4;
 constexpr std::size_t checked_header = magic.size() + 4 + 4 + sizeof(Hash) + 8;
 constexpr std::size_t header = checked_header + sizeof(Hash);
 
@@ -114,6 +114,7 @@ ir::DeviceLaunch read_launch(ByteReader& reader) {
 
 void write_payload(ByteWriter& writer, const ir::CompiledKernel& kernel) {
   writer.number(kernel.entry_offset);
+  writer.number(kernel.sizes_offset);
   writer.number(kernel.resources.code_bytes);
   writer.number(kernel.resources.instructions);
   writer.number(kernel.resources.spills);
@@ -131,6 +132,7 @@ ir::CompiledKernel read_payload(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   ir::CompiledKernel kernel;
   kernel.entry_offset = reader.number<std::int64_t>();
+  kernel.sizes_offset = reader.number<std::int64_t>();
   kernel.resources.code_bytes = reader.number<std::int64_t>();
   kernel.resources.instructions = reader.number<std::int64_t>();
   kernel.resources.spills = reader.number<std::int64_t>();
@@ -147,9 +149,9 @@ ir::CompiledKernel read_payload(std::span<const std::byte> payload) {
   const bool needs_code =
       kernel.launches.empty() || std::ranges::any_of(kernel.launches, [](const ir::DeviceLaunch& launch) { return !launch.product; });
   if (!needs_code) return kernel;
-  if (kernel.entry_offset < 0 || static_cast<std::size_t>(kernel.entry_offset) >= kernel.code.size()) {
+  const auto size = static_cast<std::int64_t>(kernel.code.size());
+  if (kernel.entry_offset < 0 || kernel.entry_offset >= size || kernel.sizes_offset < -1 || kernel.sizes_offset >= size)
     reject("a cached kernel's entry lies outside its code");
-  }
   return kernel;
 }
 

@@ -13,8 +13,7 @@
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/host_functions.h"
-#include "ir/shape_program.h"
-#include "runtime/code_memory.h"
+#include "runtime/cpu_code.h"
 #include "tuner/guarded_memory.h"
 #include "tuner/statistics.h"
 #include "tuner/tolerance.h"
@@ -26,15 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Place = ir::Program::Buffer::Place;
 
-constexpr std::int64_t scratch_unit = 256;
 constexpr int pairs_before_judging = 3;
-
-ir::ShapeProgram size_program(const ir::Region& region, const ir::CompiledKernel& kernel) {
-  ir::ShapeProgram program;
-  for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
-  program.expressions = {kernel.tasks, kernel.scratch_bytes};
-  return program;
-}
 
 std::vector<std::int64_t> dims_at(const ir::Region& region, const std::vector<ir::Dim>& dims, std::span<const std::int64_t> extents) {
   const std::vector<std::string>& names = region.body.symbols.names();
@@ -69,12 +60,8 @@ struct RegionBench::Captured {
 };
 
 struct RegionBench::Code {
-  Code(const ir::Region& region, const ir::CompiledKernel& kernel)
-      : code(kernel.code), entry(code.function<ir::KernelEntry>(kernel.entry_offset)), sizes(size_program(region, kernel)),
-        resources(kernel.resources) {}
-  runtime::CodeMemory code;
-  ir::KernelEntry entry;
-  ir::ShapeInterpreter sizes;
+  Code(const ir::Region& region, const ir::CompiledKernel& kernel) : code(region, kernel), resources(kernel.resources) {}
+  runtime::CpuCode code;
   ir::KernelResources resources;
 };
 
@@ -89,19 +76,16 @@ struct Running {
 
 template <typename Code, typename Captured>
 ir::KernelError run(const Running& with, const Code& code, const Captured& launch) {
-  std::int64_t sizes[2] = {0, 0};
+  runtime::CpuCode::Sizes sizes;
   ir::KernelError error;
-  if (code.sizes.run(launch.extents, sizes) >= 0) throw Error(ErrorKind::Inputs, "the work of a launch is too large to count");
-  if (sizes[0] <= 0) return error;
-  const std::int64_t each = (sizes[1] + scratch_unit - 1) / scratch_unit * scratch_unit;
-  const auto all = static_cast<std::size_t>(each) * static_cast<std::size_t>(with.pool.threads());
+  if (!code.code.measure(launch.extents, sizes)) throw Error(ErrorKind::Inputs, "the work of a launch is too large to count");
+  if (sizes.tasks <= 0) return error;
+  const std::size_t all = static_cast<std::size_t>(sizes.scratch_stride) * static_cast<std::size_t>(with.pool.threads());
   if (with.scratch == nullptr || with.scratch->bytes() < all) with.scratch = std::make_unique<GuardedMemory>(all);
   // Ends where the guard begins.
   std::byte* scratch = with.scratch->data() + (with.scratch->bytes() - all);
   const ir::KernelCall call{launch.buffers.data(), launch.extents.data(), &error, &with.host};
-  with.pool.run(sizes[0], [&](std::int64_t first, std::int64_t last, int participant) {
-    runtime::call_generated(code.entry, &call, first, last, static_cast<void*>(scratch + participant * each));
-  });
+  code.code.run(with.pool, call, sizes, scratch);
   return error;
 }
 

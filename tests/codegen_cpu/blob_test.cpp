@@ -7,7 +7,9 @@
 #include <llvm/Target/TargetMachine.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "codegen_cpu/compile.h"
@@ -16,6 +18,8 @@
 
 namespace anydim::codegen_cpu::testing {
 namespace {
+
+const std::array<std::string, 1> entry_names{"entry"};
 
 // A module with i64 entry(i64).
 struct TestModule {
@@ -26,7 +30,7 @@ struct TestModule {
     entry = llvm::Function::Create(llvm::FunctionType::get(i64, {i64}, false), llvm::GlobalValue::ExternalLinkage, "entry", module);
     code.SetInsertPoint(llvm::BasicBlock::Create(context, "start", entry));
   }
-  Blob compile() { return compile_module(module, *machine, "entry"); }
+  Blob compile() { return compile_module(module, *machine, entry_names); }
 
   std::unique_ptr<llvm::TargetMachine> machine = make_machine(detect_target("x86-64"));
   llvm::LLVMContext context;
@@ -67,7 +71,7 @@ TEST(Blob, RunsWithTablesAndLocalCalls) {
   ASSERT_NE(base, MAP_FAILED);
   std::memcpy(base, blob.bytes.data(), blob.bytes.size());
   ASSERT_EQ(mprotect(base, blob.bytes.size(), PROT_READ | PROT_EXEC), 0);
-  const auto entry = reinterpret_cast<std::int64_t (*)(std::int64_t)>(static_cast<char*>(base) + blob.entry_offset);
+  const auto entry = reinterpret_cast<std::int64_t (*)(std::int64_t)>(static_cast<char*>(base) + blob.entry_offsets.at(0));
   EXPECT_EQ(runtime::call_generated(entry, std::int64_t{0}), 1);
   EXPECT_EQ(runtime::call_generated(entry, std::int64_t{99}), 99 * 99 + 1);
   munmap(base, blob.bytes.size());
@@ -93,11 +97,12 @@ TEST(Blob, RefusesWritableData) {
 TEST(Blob, RefusesMissingEntryAndDamagedObjects) {
   TestModule test;
   test.code.CreateRet(test.entry->getArg(0));
-  EXPECT_EQ(message_of([&] { compile_module(test.module, *test.machine, "other"); }), refused("the object has no symbol other"));
+  EXPECT_EQ(message_of([&] { compile_module(test.module, *test.machine, std::array<std::string, 2>{"entry", "other"}); }),
+            refused("the object has no symbol other"));
   std::vector<std::byte> nothing;
-  EXPECT_EQ(message_of([&] { link_blob(nothing, "entry"); }), refused("the object is truncated"));
+  EXPECT_EQ(message_of([&] { link_blob(nothing, entry_names); }), refused("the object is truncated"));
   std::vector<std::byte> noise(sizeof(Elf64_Ehdr), std::byte{7});
-  EXPECT_EQ(message_of([&] { link_blob(noise, "entry"); }), refused("the object is not relocatable x86-64 ELF"));
+  EXPECT_EQ(message_of([&] { link_blob(noise, entry_names); }), refused("the object is not relocatable x86-64 ELF"));
 }
 
 TEST(Compile, RefusesIllFormedModules) {

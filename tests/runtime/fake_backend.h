@@ -65,11 +65,14 @@ class FakeBackend : public ir::Backend {
     // A kernel made for one schedule only, else the region's.
     const auto special = kernels_.find(region.name + " " + schedule.name);
     const Kernel& kernel = special == kernels_.end() ? kernels_.at(region.name) : special->second;
-    return {jump_to(reinterpret_cast<const void*>(kernel.entry)), 0, kernel.tasks, kernel.scratch_bytes, {12, 2, 0}};
+    return {.code = jump_to(reinterpret_cast<const void*>(kernel.entry)),
+            .tasks = kernel.tasks,
+            .scratch_bytes = kernel.scratch_bytes,
+            .resources = {12, 2, 0}};
   }
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override {
     if (shapes_ == nullptr) return std::nullopt;
-    return ir::CompiledKernel{jump_to(reinterpret_cast<const void*>(shapes_)), 0, 0, 0, {}};
+    return ir::CompiledKernel{.code = jump_to(reinterpret_cast<const void*>(shapes_)), .tasks = 0, .scratch_bytes = 0};
   }
 
  private:

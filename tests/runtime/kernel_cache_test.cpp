@@ -19,7 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 ir::CompiledKernel sample(int size = 100) {
-  return {std::vector<std::byte>(static_cast<std::size_t>(size), std::byte{0x90}), 0, ir::Dim::symbol("s0"), 64, {size, 0, 0}};
+  return {.code = std::vector<std::byte>(static_cast<std::size_t>(size), std::byte{0x90}),
+          .tasks = ir::Dim::symbol("s0"),
+          .scratch_bytes = 64,
+          .resources = {size, 0, 0}};
 }
 
 KernelKey key(std::string_view identity = "body") { return kernel_key("kernel", identity, "any", "plain", "target", "generator"); }

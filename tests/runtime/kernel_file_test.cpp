@@ -11,7 +11,12 @@ using ir::Dim;
 
 ir::CompiledKernel sample() {
   const Dim n = Dim::symbol("s0");
-  return {{std::byte{1}, std::byte{2}, std::byte{3}}, 1, ir::ceil_div(n, 16), 4 * n + 64, {3, 2, 1, 168, 16, 4096}};
+  return {.code = {std::byte{1}, std::byte{2}, std::byte{3}},
+          .entry_offset = 1,
+          .sizes_offset = 2,
+          .tasks = ir::ceil_div(n, 16),
+          .scratch_bytes = 4 * n + 64,
+          .resources = {3, 2, 1, 168, 16, 4096}};
 }
 
 ir::CompiledKernel device_sample() {
@@ -37,6 +42,7 @@ TEST(KernelFile, ComesBackAsItWent) {
   ASSERT_TRUE(back.kernel) << back.fault;
   EXPECT_EQ(back.kernel->code, sample().code);
   EXPECT_EQ(back.kernel->entry_offset, 1);
+  EXPECT_EQ(back.kernel->sizes_offset, 2);
   EXPECT_EQ(back.kernel->tasks, sample().tasks);
   EXPECT_EQ(back.kernel->scratch_bytes, sample().scratch_bytes);
   EXPECT_EQ(back.kernel->resources.code_bytes, 3);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/host_functions.h"
+#include "ir/region.h"
 #include "ir/shape_program.h"
 #include "runtime/code_memory.h"
 
@@ -53,9 +54,7 @@ class HostKernelBackend : public ir::Backend {
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override { return inner_->key_edges(region); }
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
     ir::CompiledKernel kernel = inner_->compile(region, bucket, schedule);
-    ir::ShapeProgram tasks;
-    for (const std::string& name : region.body.symbols.names()) tasks.leaves.push_back({.symbol = name});
-    tasks.expressions = {kernel.tasks};
+    const ir::ShapeProgram tasks = ir::shapes_over(region, {kernel.tasks});
     auto host = std::make_shared<HostKernel>(HostKernel{kernel, region.body.body.parameters.size() + region.body.body.results.size(),
                                                         ir::ShapeInterpreter(tasks), tasks.leaves.size()});
     Image image{};
@@ -74,6 +73,7 @@ class HostKernelBackend : public ir::Backend {
     const auto* bytes = reinterpret_cast<const std::byte*>(&image);
     kernel.code.assign(bytes, bytes + sizeof image);
     kernel.entry_offset = 0;
+    kernel.sizes_offset = -1;
     return kernel;
   }
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }
