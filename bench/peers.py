@@ -2,13 +2,15 @@
 """Measures Anydim beside what a user would pick instead: same texts, same minutes, engines taking turns.
 
 usage: peers.py MODEL.onnx TOKENS.jsonl [--anydim PROGRAM] [--engines a,b] [--modes "one by one;sorted, 8"] [--rounds R]
-                [--repeat P] [--threads T] [--texts N] [--json]
+                [--repeat P] [--threads T] [--texts N] [--masked-rows keep|zero] [--json]
 
-Engines: anydim, onnxruntime, openvino-f32, openvino-bf16 (PyPI's openvino, to be installed beside .venv's packages).
+Engines: anydim, anydim-bf16, onnxruntime, openvino-f32, openvino-bf16 (PyPI's openvino, to be installed beside .venv's packages).
 Modes: "one by one", "arrival, 32" (file order, padded, batches of 32), "sorted, 8" and "sorted, 32" (by length).
 Every engine and mode runs in a process of its own, once in each round: one warm-up pass over the texts, then the best of P
 passes. Engines take turns within a round, in an order that alternates from round to round. Printed are medians over the
-rounds, and for each engine the median of its round-by-round ratios to the first engine. --json prints one JSON object instead.
+rounds, and for each engine the medians of its round-by-round ratios of throughput: to the first engine in the same mode, and to the best that
+any engine of another maker and the same precision reached in that round in any mode. --masked-rows is Anydim's option. --json prints one
+JSON object instead.
 """
 import argparse
 import json
@@ -21,7 +23,8 @@ import tempfile
 import time
 
 START = time.perf_counter()
-FIELDS = ["useful_tokens_per_s", "batch_p50_ms", "batch_p99_ms", "load_s", "first_result_s", "peak_bytes"]
+SPEED = "useful_tokens_per_s"
+FIELDS = [SPEED, "batch_p50_ms", "batch_p99_ms", "load_s", "first_result_s", "peak_bytes"]
 
 
 def parse(argv):
@@ -35,6 +38,7 @@ def parse(argv):
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--texts", type=int, help="only the first N texts")
+    parser.add_argument("--masked-rows", choices=["keep", "zero"], default="keep")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--measure", nargs=2, metavar=("ENGINE", "MODE"), help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -67,13 +71,22 @@ def measure(arguments, name, mode):
             "load_s": load, "first_result_s": first, "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
 
+def precision(engine):
+    return "bf16" if engine.endswith("-bf16") else "f32"
+
+
+def is_ours(engine):
+    return engine.startswith("anydim")
+
+
 def command(arguments, engine, mode, tokens):
     import encoder
 
     size, order = encoder.MODES[mode]
     common = [arguments.model, "--tokens", tokens, "--threads", str(arguments.threads), "--repeat", str(arguments.repeat)]
-    if engine == "anydim":
-        return [arguments.anydim, "bench", *common, "--batch", str(size), "--order", order, "--json"]
+    if is_ours(engine):
+        return [arguments.anydim, "bench", *common, "--batch", str(size), "--order", order, "--precision", precision(engine),
+                "--masked-rows", arguments.masked_rows, "--json"]
     return [sys.executable, __file__, common[0], *common[2:], "--measure", engine, mode]
 
 
@@ -108,6 +121,10 @@ def summarise(rounds, engines):
             first = {field: [each[mode][engines[0]][field] for each in rounds] for field in FIELDS}
             summary[mode][engine] = {field: statistics.median(of[field]) for field in FIELDS}
             summary[mode][engine]["ratio"] = {field: statistics.median(a / b for a, b in zip(of[field], first[field])) for field in FIELDS}
+            others = [other for other in engines if is_ours(other) != is_ours(engine) and precision(other) == precision(engine)]
+            if others:
+                best = [max(each[any_mode][other][SPEED] for any_mode in each for other in others) for each in rounds]
+                summary[mode][engine]["ratio_to_best"] = statistics.median(a / b for a, b in zip(of[SPEED], best))
     return summary
 
 
@@ -130,7 +147,8 @@ def main():
         for engine, row in engines.items():
             print(f"{mode:12} {engine:13} {row['useful_tokens_per_s']:8,.0f} tokens/s  p50 {row['batch_p50_ms']:8.2f} ms  "
                   f"p99 {row['batch_p99_ms']:8.2f} ms  load {row['load_s']:.2f} s  first {row['first_result_s']:.2f} s  "
-                  f"peak {row['peak_bytes'] / 1e6:,.0f} MB  ratio {row['ratio']['useful_tokens_per_s']:.2f}")
+                  f"peak {row['peak_bytes'] / 1e6:,.0f} MB  ratio {row['ratio'][SPEED]:.2f}"
+                  + (f"  to the others' best {row['ratio_to_best']:.2f}" if "ratio_to_best" in row else ""))
 
 
 main()
