@@ -119,6 +119,8 @@ class Expander {
   ValueId count(const TensorType& type, const std::vector<std::size_t>& axes, DType dtype) {
     Dim elements = 1;
     for (std::size_t axis : axes) elements = elements * type.dims[axis];
+    // Integers have no mean of nothing: it is 0, as is the sum.
+    if (is_integer(dtype)) elements = max(elements, 1);
     ValueId result = value({DType::I64, {}});
     push({.op = Op::dim, .results = {result}, .dims = {elements}, .source = source_});
     return cast(result, dtype);
@@ -142,6 +144,12 @@ class Expander {
           .attributes = {{"axes", std::move(list)}, {"keepdims", std::int64_t{keep}}},
           .source = source_});
     return result;
+  }
+
+  // What sums and their counts are kept in: neither wraps in 64 bits where both would in 8.
+  ValueId widened_for_mean(ValueId operand) {
+    const DType dtype = stretch_.tensor(operand).dtype;
+    return is_integer(dtype) ? cast(operand, is_signed(dtype) ? DType::I64 : DType::U64) : widened(operand);
   }
 
   ValueId widened(ValueId operand) { return is_half(stretch_.tensor(operand).dtype) ? cast(operand, DType::F32) : operand; }
@@ -304,7 +312,7 @@ class Expander {
   }
 
   void reduction(const Binding& binding) {
-    ValueId x = widened(binding.operands[0]);
+    ValueId x = binding.op == Op::reduce_mean ? widened_for_mean(binding.operands[0]) : widened(binding.operands[0]);
     TensorType type = stretch_.tensor(x);
     auto axes = normalised_axes(binding, type.rank());
     bool keep = integer_attribute(binding, "keepdims") != 0;

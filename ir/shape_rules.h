@@ -80,6 +80,7 @@ class RunTimeAxes {
  private:
   Dim before(std::int64_t dimension) const;  // how many axes lie before it
   std::vector<Dim> axes_;
+  std::size_t rank_;
 };
 
 std::string dimension_of_operand(std::size_t dimension, std::size_t operand);

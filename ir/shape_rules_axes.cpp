@@ -11,7 +11,7 @@ bool all_constant(std::span<const Dim> dims) {
   return std::ranges::all_of(dims, [](const Dim& dim) { return dim.is_constant(); });
 }
 
-RunTimeAxes::RunTimeAxes(RuleContext& context, std::size_t operand, std::size_t rank) {
+RunTimeAxes::RunTimeAxes(RuleContext& context, std::size_t operand, std::size_t rank) : rank_(rank) {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   const std::vector<Dim> given = context.elements(operand);
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -26,6 +26,8 @@ RunTimeAxes::RunTimeAxes(RuleContext& context, std::size_t operand, std::size_t 
 }
 
 Dim RunTimeAxes::choose(std::int64_t dimension, const Dim& named, const Dim& otherwise) const {
+  // As many different axes as dimensions name them all.
+  if (axes_.size() == rank_) return named;
   Dim result = otherwise;
   for (const Dim& axis : axes_) result = select(Comparison::Equal, axis, dimension, named, result);
   return result;
