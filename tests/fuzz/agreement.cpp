@@ -44,7 +44,7 @@ class Comparison {
     try {
       for (const auto& inputs : graph_.calls) wanted_.push_back(evaluate(graph_.module, graph_.module.functions[0], inputs));
     } catch (const Error&) {
-      return {};
+      return {.refused = true};
     }
     Module typed = graph_.module;
     try {

@@ -25,6 +25,7 @@ struct Agreement {
   std::string stage{}, detail{};
   // Results differ, but the evaluator's own do as much when every computed float is changed in its last places: nothing can be said.
   bool unstable = false;
+  bool refused = false;            // by the evaluator: nothing was compared
   std::size_t graph_runs = 0;      // calls that the graph executor took
   std::size_t graph_refusals = 0;  // and that its gate refused
   explicit operator bool() const { return stage.empty(); }

@@ -35,7 +35,7 @@ constexpr std::uint64_t batch = 50;
 constexpr int seconds_a_graph = 120;
 
 struct Counts {
-  std::uint64_t graphs = 0, failed = 0, unstable = 0, graph_runs = 0, graph_refusals = 0;
+  std::uint64_t graphs = 0, failed = 0, unstable = 0, refused = 0, graph_runs = 0, graph_refusals = 0;
 };
 
 class Fuzzer {
@@ -82,7 +82,7 @@ class Fuzzer {
 
  private:
   static std::string line_of(const Agreement& found) {
-    return fmt::format("{} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.graph_runs, found.graph_refusals);
+    return fmt::format("{} {} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.refused ? 1 : 0, found.graph_runs, found.graph_refusals);
   }
 
   // The seed to go on with.
@@ -96,10 +96,11 @@ class Fuzzer {
         continue;
       }
       if (word != "right" && word != "wrong") break;
-      std::uint64_t unstable = 0, runs = 0, refusals = 0;
-      lines >> unstable >> runs >> refusals;
+      std::uint64_t unstable = 0, refused = 0, runs = 0, refusals = 0;
+      lines >> unstable >> refused >> runs >> refusals;
       ++counts_.graphs;
       counts_.unstable += unstable;
+      counts_.refused += refused;
       counts_.graph_runs += runs;
       counts_.graph_refusals += refusals;
       if (word == "wrong") report(seed);
@@ -177,9 +178,9 @@ int run(int count, char** arguments) {
   fuzzer.run(std::strtoull(arguments[1], nullptr, 10), std::strtoull(arguments[2], nullptr, 10));
   const Counts& counts = fuzzer.counts();
   fmt::print(
-      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"graph_executor_calls\": {}, \"graph_executor_refusals\": {}, \"seconds\": "
+      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"graph_executor_calls\": {}, \"graph_executor_refusals\": {}, \"seconds\": "
       "{:.1f}}}\n",
-      counts.graphs, counts.failed, counts.unstable, counts.graph_runs, counts.graph_refusals,
+      counts.graphs, counts.failed, counts.unstable, counts.refused, counts.graph_runs, counts.graph_refusals,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return counts.failed > 0 ? 1 : 0;
 }

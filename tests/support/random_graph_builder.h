@@ -128,7 +128,10 @@ class Builder {
 
   std::int64_t value(std::size_t call, const Dim& dim) const {
     return dim.evaluate([&](const DimLeaf& leaf) {
-      return leaf.is_symbol() ? calls_[call].at(leaf.symbol) : tensors_[call].at(leaf.value).integer_at(leaf.element);
+      const auto symbol = calls_[call].find(leaf.symbol);
+      const auto tensor = tensors_[call].find(leaf.value);
+      if (leaf.is_symbol() ? symbol == calls_[call].end() : tensor == tensors_[call].end()) throw Error(ErrorKind::Inputs, "given up");
+      return leaf.is_symbol() ? symbol->second : tensor->second.integer_at(leaf.element);
     });
   }
 
@@ -141,7 +144,7 @@ class Builder {
     return tensor;
   }
 
-  void add_parameter(std::optional<TensorType> wanted = {}) {
+  ValueId add_parameter(std::optional<TensorType> wanted = {}) {
     if (!takes_parameters_) throw Error(ErrorKind::Inputs, "given up");
     TensorType type;
     if (wanted) {
@@ -160,6 +163,7 @@ class Builder {
       tensors_[call].emplace(id, random_tensor(type.dtype, dims, has_sign(type.dtype) ? -2 : 0, high));
     }
     know(id, {}, true);
+    return id;
   }
 
   void know(ValueId id, Contents contents, bool exact) {
@@ -173,6 +177,8 @@ class Builder {
 
   // Adds a binding if its shape rule and every call accept it; nullopt otherwise.
   std::optional<std::vector<ValueId>> emit(Binding binding, std::size_t result_count = 1) {
+    // Inference names opaque symbols anew each time.
+    if (std::ranges::any_of(binding.dims, [&](const Dim& dim) { return mentions_opaque(dim); })) return std::nullopt;
     SymbolTable symbols = function_.symbols;
     bool exact = true;
     for (ValueId operand : binding.operands) exact = exact && (operand == no_value || exact_[operand]);
@@ -199,6 +205,7 @@ class Builder {
         for (const Tensor& tensor : computed.back())
           if (!is_ordinary(tensor, settled)) throw Error(ErrorKind::Inputs, "not an ordinary value");
       }
+      open_counts(rule, computed, symbols);
       for (std::size_t i = 0; i < result_count; ++i) {
         function_.values[binding.results[i]].type = rule.types[i];
         know(binding.results[i], rule.contents[i], exact && is_exact(binding.op));
@@ -213,6 +220,24 @@ class Builder {
     std::vector<ValueId> results = binding.results;
     block_->bindings.push_back(std::move(binding));
     return results;
+  }
+
+  bool mentions_opaque(const Dim& dim) const {
+    return std::ranges::any_of(dim.leaves(), [&](const DimLeaf& leaf) {
+      const SymbolInfo* known = leaf.is_symbol() ? function_.symbols.find(leaf.symbol) : nullptr;
+      return known != nullptr && known->opaque;
+    });
+  }
+
+  // A symbol for each count that only the data tells, with what it is in every call.
+  void open_counts(RuleResult& rule, const std::vector<std::vector<Tensor>>& computed, SymbolTable& symbols) {
+    for (const Count& count : rule.counts) {
+      const Dim extent = symbols.fresh("d");
+      symbols.declare(extent.leaf().symbol, info_of(count, symbols));
+      place_count(rule, count, extent);
+      const auto [result, axis] = count.places.front();
+      for (std::size_t call = 0; call < calls_.size(); ++call) calls_[call][extent.leaf().symbol] = computed[call][result].dims()[axis];
+    }
   }
 
   std::optional<ValueId> apply(Op op, std::vector<ValueId> operands, Attributes attributes = {}) {
@@ -276,7 +301,11 @@ class Builder {
       case Op::top_k:
       case Op::dyn_top_k:
       case Op::arg_max:
-      case Op::arg_min: return false;
+      case Op::arg_min:
+      case Op::argsort:
+      case Op::nonzero:
+      case Op::unique:
+      case Op::non_max_suppression: return false;
       case Op::cast: return is_float(dtype_attribute(binding, "to"));
       default: return !info(binding.op).has(traits::compares);
     }
@@ -305,6 +334,12 @@ class Builder {
       case Op::where:
       case Op::arg_max:
       case Op::arg_min:
+      case Op::argsort:
+      case Op::compact:
+      case Op::nonzero:
+      case Op::compress:
+      case Op::unique:
+      case Op::non_max_suppression:
       case Op::reduce_max:
       case Op::reduce_min: return true;
       default: return false;
@@ -428,6 +463,14 @@ class Builder {
   void demands();
   void bound_count();
 
+  // ---- Sizes that only the data tells: random_graph_counts.cpp ----
+
+  void chosen();
+  ValueId mask_of(const Dim& extent);
+  void different();
+  void sorted_positions();
+  void boxes();
+
   // ---- Blocks, functions, lists: random_graph_control.cpp ----
 
   struct Snapshot;
@@ -436,12 +479,13 @@ class Builder {
   void or_go_back(const std::function<void()>& step);
   Function bare_function() const;
   std::vector<ValueId> structure(Binding binding, std::size_t result_count, bool exact);
+  Function function_alone(Binding binding, std::vector<std::vector<Tensor>>& inputs) const;
   void value_opaque_symbols();
   Block filled_block(std::vector<ValueId> parameters, const std::function<void(Block&)>& finish);
   ValueId block_parameter(const std::string& name, const TensorType& type, bool exact, const std::function<Tensor(std::size_t)>& tensor);
   ValueId like(ValueId id);
   ValueId truth();
-  Function callee_over(const std::vector<ValueId>& operands, std::uint64_t seed) const;
+  std::uint32_t add_callee_over(const std::vector<ValueId>& operands, std::uint64_t seed);
   void conditional();
   void repetition();
   void function_call();
@@ -463,6 +507,7 @@ class Builder {
   std::uint64_t state_;
   Function function_;
   Block* block_ = &function_.body;  // that bindings go to
+  int depth_ = 0;                   // of blocks, and of functions called
   std::set<ValueId> hidden_;        // values of blocks that are closed
   std::vector<Function> callees_;   // the module's functions after @main
   bool takes_parameters_ = true;

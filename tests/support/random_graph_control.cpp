@@ -5,7 +5,17 @@ namespace anydim::tests::random_graphs {
 
 namespace {
 
+constexpr int deepest_block = 3;
+
 void forget_from(std::map<ValueId, Tensor>& tensors, ValueId first) { tensors.erase(tensors.lower_bound(first), tensors.end()); }
+
+// Functions of a module that stand `by` places later in another one.
+void move_callees(Block& block, std::uint32_t by) {
+  for (Binding& binding : block.bindings) {
+    if (binding.op == Op::call || binding.op == Op::closure) binding.callee += by;
+    for (Block& inner : binding.blocks) move_callees(inner, by);
+  }
+}
 
 }  // namespace
 
@@ -17,11 +27,13 @@ struct Builder::Snapshot {
   std::set<ValueId> hidden;
   std::vector<Function> callees;
   std::vector<std::map<std::string, std::int64_t>> calls;
+  int depth;
+  Block* block;
+  Block bindings;  // of the block
 };
 
 Builder::Snapshot Builder::snapshot() const {
-  if (block_ != &function_.body) throw Error(ErrorKind::Inputs, "given up");  // inference needs whole functions
-  return {function_, contents_, exact_, hidden_, callees_, calls_};
+  return {function_, contents_, exact_, hidden_, callees_, calls_, depth_, block_, *block_};
 }
 
 void Builder::go_back(Snapshot earlier) {
@@ -31,7 +43,9 @@ void Builder::go_back(Snapshot earlier) {
   hidden_ = std::move(earlier.hidden);
   callees_ = std::move(earlier.callees);
   calls_ = std::move(earlier.calls);
-  block_ = &function_.body;
+  depth_ = earlier.depth;
+  block_ = earlier.block;
+  *block_ = std::move(earlier.bindings);
   const auto first = static_cast<ValueId>(function_.values.size());
   for (auto& tensors : tensors_) forget_from(tensors, first);
   forget_from(constants_, first);
@@ -59,16 +73,24 @@ Function Builder::bare_function() const {
   return bare;
 }
 
-// Adds a binding whose types only inference of the whole function gives. Throws where inference, the evaluator or the values refuse it.
+// Adds a binding whose types only inference gives: of the whole function, or in a block, of the binding alone. Throws where inference, the
+// evaluator or the values refuse it.
 std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_count, bool exact) {
-  if (block_ != &function_.body) throw Error(ErrorKind::Inputs, "given up");
   for (std::size_t i = 0; i < result_count; ++i)
     binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" + std::to_string(function_.values.size())));
   const std::vector<ValueId> results = binding.results;
-  function_.body.bindings.push_back(std::move(binding));
-
+  const bool alone = block_ != &function_.body;
+  std::vector<std::vector<Tensor>> inputs(calls_.size());
   Module module;
-  module.functions.push_back(bare_function());
+  if (alone) {
+    block_->bindings.push_back(binding);
+    module.functions.push_back(function_alone(std::move(binding), inputs));
+  } else {
+    function_.body.bindings.push_back(std::move(binding));
+    module.functions.push_back(bare_function());
+    for (std::size_t call = 0; call < calls_.size(); ++call)
+      for (ValueId parameter : function_.body.parameters) inputs[call].push_back(tensors_[call].at(parameter));
+  }
   module.functions.insert(module.functions.end(), callees_.begin(), callees_.end());
   InferenceResult inference = infer_types(module);
   Function& inferred = module.functions[0];
@@ -79,22 +101,56 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
     if (inferred.values[result].type.is_tensor()) probe.body.results.push_back(result);
   probe.result_names.assign(probe.body.results.size(), "probe");
   for (std::size_t call = 0; call < calls_.size(); ++call) {
-    std::vector<Tensor> inputs;
-    for (ValueId parameter : inferred.body.parameters) inputs.push_back(tensors_[call].at(parameter));
-    const std::vector<Tensor> tensors = evaluate(module, probe, inputs);
+    const std::vector<Tensor> tensors = evaluate(module, probe, inputs[call]);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (!is_ordinary(tensors[i], exact)) throw Error(ErrorKind::Inputs, "not an ordinary value");
       tensors_[call].insert_or_assign(probe.body.results[i], tensors[i]);
     }
   }
-  function_ = std::move(inferred);
-  block_ = &function_.body;
-  callees_.assign(std::make_move_iterator(module.functions.begin() + 1), std::make_move_iterator(module.functions.end()));
-  contents_ = std::move(inference.functions[0].contents);
-  exact_.resize(function_.values.size(), false);
-  for (ValueId result : results) exact_[result] = exact;
+  if (alone) {
+    for (const std::string& name : inferred.symbols.names())
+      if (!function_.symbols.contains(name)) function_.symbols.declare(name, *inferred.symbols.find(name));
+    for (ValueId result : results) {
+      function_.values[result].type = inferred.values[result].type;
+      know(result, std::move(inference.functions[0].contents[result]), exact);
+    }
+  } else {
+    function_ = std::move(inferred);
+    block_ = &function_.body;
+    callees_.assign(std::make_move_iterator(module.functions.begin() + 1), std::make_move_iterator(module.functions.end()));
+    contents_ = std::move(inference.functions[0].contents);
+    exact_.resize(function_.values.size(), false);
+    for (ValueId result : results) exact_[result] = exact;
+  }
   value_opaque_symbols();
   return results;
+}
+
+// A function of the binding alone: every value that can be read here is a parameter, and one more for each symbol binds it.
+Function Builder::function_alone(Binding binding, std::vector<std::vector<Tensor>>& inputs) const {
+  if (std::ranges::any_of(binding.operands, [&](ValueId id) { return id != no_value && !function_.values[id].type.is_tensor(); }))
+    throw Error(ErrorKind::Inputs, "given up");
+  Function alone = function_;
+  alone.body = {};
+  alone.result_names.clear();
+  alone.body.parameters = values_of([](const TensorType&) { return true; });
+  for (const std::string& name : function_.symbols.names()) {
+    SymbolInfo known = *function_.symbols.find(name);
+    known.opaque = false;
+    alone.symbols.declare(name, known);
+    alone.body.parameters.push_back(alone.add_value("extent_of_" + name, TensorType{DType::Bool, {Dim::symbol(name)}}));
+  }
+  for (std::size_t call = 0; call < calls_.size(); ++call) {
+    for (ValueId parameter : alone.body.parameters) {
+      if (parameter < function_.values.size()) inputs[call].push_back(tensors_[call].at(parameter));
+      else inputs[call].emplace_back(DType::Bool, Integers{value(call, alone.tensor_type(parameter).dims[0])});
+    }
+  }
+  const std::set<ValueId> parameters(alone.body.parameters.begin(), alone.body.parameters.end());
+  for (ValueId id = 0; id < alone.values.size(); ++id)
+    if (!parameters.contains(id)) alone.values[id].type = {};
+  alone.body.bindings.push_back(std::move(binding));
+  return alone;
 }
 
 // Inference names opaque symbols anew each time: what they are in each call follows from the tensors.
@@ -116,13 +172,16 @@ void Builder::value_opaque_symbols() {
 
 // A block of some steps; `finish` adds its last bindings and results.
 Block Builder::filled_block(std::vector<ValueId> parameters, const std::function<void(Block&)>& finish) {
+  if (depth_ == deepest_block) throw Error(ErrorKind::Inputs, "given up");
+  ++depth_;
   Block block;
   block.parameters = std::move(parameters);
   const auto first = static_cast<ValueId>(function_.values.size());
-  block_ = &block;
+  Block* const around = std::exchange(block_, &block);
   for (std::size_t i = 0, steps = 1 + below(4); i < steps; ++i) add_something();
   finish(block);
-  block_ = &function_.body;
+  block_ = around;
+  --depth_;
   hidden_.insert(block.parameters.begin(), block.parameters.end());
   const std::set<ValueId> inputs(function_.body.parameters.begin(), function_.body.parameters.end());
   for (ValueId id = first; id < function_.values.size(); ++id)
@@ -210,10 +269,12 @@ ValueId Builder::block_parameter(const std::string& name, const TensorType& type
   return id;
 }
 
-// A function over what these operands are: constant extents stay, every other one is a symbol of its own or of operands that share it.
-Function Builder::callee_over(const std::vector<ValueId>& operands, std::uint64_t seed) const {
+// Adds a function over what these operands are: constant extents stay, every other one is a symbol of its own or of operands that share it. Its
+// place in the module.
+std::uint32_t Builder::add_callee_over(const std::vector<ValueId>& operands, std::uint64_t seed) {
+  if (depth_ == deepest_block) throw Error(ErrorKind::Inputs, "given up");
   Builder callee(seed, options_);
-  callee.function_.name = "f" + std::to_string(callees_.size());
+  callee.depth_ = depth_ + 1;
   callee.takes_parameters_ = false;
   callee.calls_.resize(calls_.size());
   callee.tensors_.resize(calls_.size());
@@ -240,21 +301,25 @@ Function Builder::callee_over(const std::vector<ValueId>& operands, std::uint64_
   }
   for (std::size_t i = 0, steps = 2 + callee.below(5); i < steps; ++i) callee.add_something();
   callee.choose_results();
-  if (!callee.callees_.empty()) throw Error(ErrorKind::Inputs, "given up");  // its calls count from another module
-  return callee.bare_function();
+  const auto others = static_cast<std::uint32_t>(callees_.size());
+  callee.callees_.push_back(callee.bare_function());
+  for (Function& function : callee.callees_) {
+    move_callees(function.body, others);
+    function.name = "f" + std::to_string(callees_.size());
+    callees_.push_back(std::move(function));
+  }
+  return static_cast<std::uint32_t>(callees_.size());
 }
 
 void Builder::function_call() {
   or_go_back([&] {
     std::vector<ValueId> operands{any_numbers()};
     if (chance(60)) operands.push_back(any_numbers());
-    Function callee = callee_over(operands, next());
-    const std::size_t results = callee.body.results.size();
-    callees_.push_back(std::move(callee));
-    const auto index = static_cast<std::uint32_t>(callees_.size());
+    const std::uint32_t index = add_callee_over(operands, next());
+    const std::size_t results = callees_.back().body.results.size();
     const bool again = chance(40);
     for (int round = 0; round < (again ? 2 : 1); ++round) {
-      if (chance(70)) {
+      if (block_ != &function_.body || chance(70)) {
         structure({.op = Op::call, .operands = operands, .callee = index}, results, false);
         continue;
       }
