@@ -41,14 +41,11 @@ class Comparison {
       : graph_(graph), target_(target), options_(options) {}
 
   Agreement run() {
-    try {
-      for (const auto& inputs : graph_.calls) wanted_.push_back(evaluate(graph_.module, graph_.module.functions[0], inputs));
-    } catch (const Error&) {
-      return {.refused = true};
-    }
     Module typed = graph_.module;
     try {
-      run_passes_to_type(typed);
+      stage_ = "infer types";
+      infer_types(typed);
+      if (!evaluate_all(typed)) return {.refused = true};
       tolerance_ = has_halves(typed.functions[0]) ? options_.half_tolerance : options_.tolerance;
       symbolic();
       bucketed();
@@ -65,9 +62,15 @@ class Comparison {
   }
 
  private:
-  void run_passes_to_type(Module& module) {
-    stage_ = "infer types";
-    infer_types(module);
+  bool evaluate_all(const Module& typed) {
+    stage_ = "reference evaluator";
+    try {
+      for (const auto& inputs : graph_.calls) wanted_.push_back(evaluate(typed, typed.functions[0], inputs));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Internal) throw;
+      return false;
+    }
+    return true;
   }
 
   CompileOptions compile_options(Policy policy) const {

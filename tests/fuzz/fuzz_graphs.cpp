@@ -82,7 +82,8 @@ class Fuzzer {
 
  private:
   static std::string line_of(const Agreement& found) {
-    return fmt::format("{} {} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.refused ? 1 : 0, found.graph_runs, found.graph_refusals);
+    return fmt::format("{} {} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.refused ? 1 : 0, found.graph_runs,
+                       found.graph_refusals);
   }
 
   // The seed to go on with.
@@ -164,8 +165,11 @@ int run(int count, char** arguments) {
 #ifdef ANYDIM_ONNX
   if (count == 5 && std::strcmp(arguments[1], "--onnx") == 0) {
     const std::uint64_t first = std::strtoull(arguments[2], nullptr, 10), graphs = std::strtoull(arguments[3], nullptr, 10);
-    for (std::uint64_t seed = first; seed < first + graphs; ++seed)
-      write_onnx_test(random_graph(seed, {.whole_language = true}), std::filesystem::path(arguments[4]) / fmt::format("seed_{}", seed));
+    for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
+      const std::string name = fmt::format("seed_{}", seed);
+      const std::string reason = write_onnx_test(random_graph(seed, {.whole_language = true}), std::filesystem::path(arguments[4]) / name);
+      if (!reason.empty()) fmt::print("{}: no export: {}\n", name, reason);
+    }
     return 0;
   }
 #endif
@@ -178,7 +182,8 @@ int run(int count, char** arguments) {
   fuzzer.run(std::strtoull(arguments[1], nullptr, 10), std::strtoull(arguments[2], nullptr, 10));
   const Counts& counts = fuzzer.counts();
   fmt::print(
-      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"graph_executor_calls\": {}, \"graph_executor_refusals\": {}, \"seconds\": "
+      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"graph_executor_calls\": {}, \"graph_executor_refusals\": {}, "
+      "\"seconds\": "
       "{:.1f}}}\n",
       counts.graphs, counts.failed, counts.unstable, counts.refused, counts.graph_runs, counts.graph_refusals,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

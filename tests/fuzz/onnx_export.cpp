@@ -1,25 +1,18 @@
 #include "tests/fuzz/onnx_export.h"
 
-#include <algorithm>
+#include <filesystem>
 #include <fstream>
-#include <map>
-#include <optional>
-#include <utility>
-#include <vector>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/infer.h"
-#include "tests/frontends/model_builder.h"
+#include "tests/fuzz/onnx_exporter.h"
 
 namespace anydim::tests {
 
 using namespace ir;
-using frontends::ModelBuilder;
 using frontends::NodeBuilder;
-using Integers = std::vector<std::int64_t>;
-
-namespace {
 
 int onnx_type(DType dtype) {
   switch (dtype) {
@@ -47,283 +40,267 @@ void fill(onnx::TensorProto& proto, const Tensor& tensor) {
   proto.set_raw_data(tensor.bytes().data(), tensor.bytes().size());
 }
 
-// Ops that are one node over the same operands without attributes.
-const std::map<Op, const char*>& plain_ops() {
-  static const std::map<Op, const char*> names{{Op::abs, "Abs"},
-                                               {Op::neg, "Neg"},
-                                               {Op::sign, "Sign"},
-                                               {Op::floor, "Floor"},
-                                               {Op::ceil, "Ceil"},
-                                               {Op::round, "Round"},
-                                               {Op::sqrt, "Sqrt"},
-                                               {Op::reciprocal, "Reciprocal"},
-                                               {Op::exp, "Exp"},
-                                               {Op::log, "Log"},
-                                               {Op::sin, "Sin"},
-                                               {Op::cos, "Cos"},
-                                               {Op::tan, "Tan"},
-                                               {Op::asin, "Asin"},
-                                               {Op::acos, "Acos"},
-                                               {Op::atan, "Atan"},
-                                               {Op::sinh, "Sinh"},
-                                               {Op::cosh, "Cosh"},
-                                               {Op::asinh, "Asinh"},
-                                               {Op::acosh, "Acosh"},
-                                               {Op::atanh, "Atanh"},
-                                               {Op::tanh, "Tanh"},
-                                               {Op::sigmoid, "Sigmoid"},
-                                               {Op::erf, "Erf"},
-                                               {Op::relu, "Relu"},
-                                               {Op::is_nan, "IsNaN"},
-                                               {Op::is_inf, "IsInf"},
-                                               {Op::logical_not, "Not"},
-                                               {Op::bit_not, "BitwiseNot"},
-                                               {Op::add, "Add"},
-                                               {Op::sub, "Sub"},
-                                               {Op::mul, "Mul"},
-                                               {Op::div, "Div"},
-                                               {Op::pow, "Pow"},
-                                               {Op::min, "Min"},
-                                               {Op::max, "Max"},
-                                               {Op::equal, "Equal"},
-                                               {Op::less, "Less"},
-                                               {Op::less_equal, "LessOrEqual"},
-                                               {Op::greater, "Greater"},
-                                               {Op::greater_equal, "GreaterOrEqual"},
-                                               {Op::logical_and, "And"},
-                                               {Op::logical_or, "Or"},
-                                               {Op::logical_xor, "Xor"},
-                                               {Op::bit_and, "BitwiseAnd"},
-                                               {Op::bit_or, "BitwiseOr"},
-                                               {Op::bit_xor, "BitwiseXor"},
-                                               {Op::where, "Where"},
-                                               {Op::matmul, "MatMul"},
-                                               {Op::shape_of, "Shape"},
-                                               {Op::dyn_expand_dims, "Unsqueeze"},
-                                               {Op::dyn_squeeze, "Squeeze"},
-                                               {Op::dyn_broadcast_to, "Expand"},
-                                               {Op::dyn_strided_slice, "Slice"},
-                                               {Op::dyn_tile, "Tile"},
-                                               {Op::dyn_arange, "Range"}};
-  return names;
+OnnxExport OnnxExporter::run() {
+  try {
+    infer_types(module_);
+    graph_ = builder_.model.mutable_graph();
+    frame_.function = &module_.functions[0];
+    add_parameters();
+    for (const Binding& binding : function().body.bindings) add(binding);
+    for (std::size_t i = 0; i < function().body.results.size(); ++i) {
+      const ValueId id = function().body.results[i];
+      builder_.output(function().result_names[i], onnx_type(type(id).dtype));
+      node("Identity", {name(id)}, {function().result_names[i]});
+    }
+  } catch (const Error& error) {
+    return {.reason = error.what()};
+  }
+  return {.bytes = builder_.bytes()};
 }
 
-class Exporter {
- public:
-  explicit Exporter(const RandomGraph& graph) : module_(graph.module) {}
+void OnnxExporter::no(std::string_view what) { throw Error(ErrorKind::Unsupported, std::string(what)); }
 
-  OnnxExport run() {
-    try {
-      infer_types(module_);
-      for (ValueId id : main().body.parameters) {
-        const TensorType& type = main().tensor_type(id);
-        std::vector<frontends::DimSpec> dims;
-        for (std::size_t axis = 0; axis < type.rank(); ++axis) {
-          const Dim& dim = type.dims[axis];
-          if (auto constant = dim.constant()) dims.emplace_back(*constant);
-          else if (dim.kind() == Dim::Kind::Symbol) dims.emplace_back(dim.leaf().symbol);
-          else no("a parameter's dim");
-          if (dim.kind() == Dim::Kind::Symbol) origins_.try_emplace(dim.leaf().symbol, name(id), axis);
-        }
-        builder_.input(name(id), onnx_type(type.dtype), dims);
-      }
-      for (const Binding& binding : main().body.bindings) add(binding);
-      for (std::size_t i = 0; i < main().body.results.size(); ++i) {
-        const ValueId id = main().body.results[i];
-        builder_.output(main().result_names[i], onnx_type(main().tensor_type(id).dtype));
-        node("Identity", {name(id)}, main().result_names[i]);
-      }
-    } catch (const Error& error) {
-      return {.reason = error.what()};
+std::string OnnxExporter::name(ValueId id) const {
+  if (id == no_value) return "";
+  const auto found = frame_.renamed.find(id);
+  return found != frame_.renamed.end() ? found->second : frame_.prefix + function().values[id].name;
+}
+
+OnnxExporter::Names OnnxExporter::names(const std::vector<ValueId>& ids) const {
+  Names list;
+  for (ValueId id : ids) list.push_back(name(id));
+  return list;
+}
+
+NodeBuilder OnnxExporter::node(const std::string& kind, const Names& inputs, const Names& outputs) {
+  onnx::NodeProto& node = *graph_->add_node();
+  node.set_op_type(kind);
+  for (const std::string& input : inputs) node.add_input(input);
+  for (const std::string& output : outputs) node.add_output(output);
+  return {node};
+}
+
+std::string OnnxExporter::value_of(const std::string& kind, const Names& inputs) {
+  const std::string result = made();
+  node(kind, inputs, {result});
+  return result;
+}
+
+std::string OnnxExporter::integers(const Integers& list) {
+  const std::string constant = made();
+  builder_.integers(constant, {static_cast<std::int64_t>(list.size())}, list);
+  return constant;
+}
+
+std::string OnnxExporter::integer(std::int64_t number) {
+  const std::string constant = made();
+  builder_.integers(constant, {}, {number});
+  return constant;
+}
+
+void OnnxExporter::constant(const std::string& name, const Tensor& tensor) {
+  fill(builder_.initialiser(name, onnx_type(tensor.dtype()), {}), tensor);
+}
+
+void OnnxExporter::add_parameters() {
+  for (ValueId id : function().body.parameters) {
+    std::vector<frontends::DimSpec> dims;
+    for (const Dim& dim : type(id).dims) {
+      if (auto constant = dim.constant()) dims.emplace_back(*constant);
+      else if (dim.kind() == Dim::Kind::Symbol) dims.emplace_back(dim.leaf().symbol);
+      else no("a parameter's dim");
     }
-    return {.bytes = builder_.bytes()};
+    builder_.input(name(id), onnx_type(type(id).dtype), dims);
+    open_symbols(id);
   }
+}
 
- private:
-  [[noreturn]] static void no(std::string_view what) { throw Error(ErrorKind::Unsupported, std::string(what)); }
-  const Function& main() const { return module_.functions[0]; }
-  std::string name(ValueId id) const { return id == no_value ? "" : main().values[id].name; }
-
-  NodeBuilder node(const std::string& kind, const std::vector<std::string>& inputs, const std::string& output) {
-    return builder_.node(kind, inputs, {output});
+void OnnxExporter::open_symbols(ValueId id) {
+  if (!function().values[id].type.is_tensor()) return;
+  for (std::size_t axis = 0; axis < type(id).rank(); ++axis) {
+    const Dim& dim = type(id).dims[axis];
+    if (dim.kind() != Dim::Kind::Symbol || frame_.extents.contains(dim.leaf().symbol)) continue;
+    const std::string shape = value_of("Shape", {name(id)});
+    frame_.extents.emplace(dim.leaf().symbol, value_of("Gather", {shape, integers({static_cast<std::int64_t>(axis)})}));
   }
-  std::string made() { return "made_" + std::to_string(made_++); }
-  std::string integers(const Integers& list) {
-    const std::string constant = made();
-    builder_.integers(constant, {static_cast<std::int64_t>(list.size())}, list);
-    return constant;
-  }
+}
 
-  // A vector with the dim's value.
-  std::string extent(const Dim& dim) {
-    if (auto constant = dim.constant()) return integers({*constant});
-    if (dim.kind() != Dim::Kind::Symbol || !origins_.contains(dim.leaf().symbol)) no("a literal of an expression");
-    const auto& [origin, axis] = origins_.at(dim.leaf().symbol);
-    const std::string shape = made(), element = made();
-    node("Shape", {origin}, shape);
-    node("Gather", {shape, integers({static_cast<std::int64_t>(axis)})}, element);
-    return element;
-  }
-
-  std::vector<std::string> names(const std::vector<ValueId>& ids) const {
-    std::vector<std::string> list;
-    for (ValueId id : ids) list.push_back(name(id));
-    return list;
-  }
-
-  void add(const Binding& binding) {
-    const std::vector<std::string> in = names(binding.operands), out = names(binding.results);
-    if (const auto found = plain_ops().find(binding.op); found != plain_ops().end()) {
-      if (binding.op == Op::is_inf && (has_attribute(binding, "negative") || has_attribute(binding, "positive"))) no("is_inf of one sign");
-      node(found->second, in, out[0]);
-      return;
+// A vector with the dim's value.
+std::string OnnxExporter::extent(const Dim& dim) {
+  switch (dim.kind()) {
+    case Dim::Kind::Constant: return integers({*dim.constant()});
+    case Dim::Kind::Symbol: {
+      const auto found = frame_.extents.find(dim.leaf().symbol);
+      if (found == frame_.extents.end()) no("a symbol that nothing outside of a block has");
+      return found->second;
     }
-    if (binding.op == Op::constant) {
-      const Tensor& tensor = tensor_attribute(binding, "value");
-      fill(builder_.initialiser(out[0], onnx_type(tensor.dtype()), {}), tensor);
-    } else if (binding.op == Op::shape || binding.op == Op::dim) {
-      add_literal(binding, out[0]);
-    } else if (!add_movement(binding, in, out) && !add_reduction(binding, in, out)) {
-      no(info(binding.op).text);
+    case Dim::Kind::Value: {
+      const std::string elements = value_of("Reshape", {name(dim.leaf().value), integers({-1})}), found = made();
+      node("Cast", {value_of("Gather", {elements, integers({dim.leaf().element})})}, {found}).integer("to", onnx::TensorProto::INT64);
+      return found;
     }
+    case Dim::Kind::Sum: return sum(dim);
+    default: return chosen(dim);
   }
+}
 
-  void add_literal(const Binding& binding, const std::string& out) {
-    if (binding.op == Op::dim) {
-      node("Squeeze", {extent(binding.dims[0]), integers({0})}, out);
-      return;
-    }
-    if (binding.dims.empty()) {
-      builder_.integers(out, {0}, {});
-      return;
-    }
-    std::vector<std::string> parts;
-    for (const Dim& dim : binding.dims) parts.push_back(extent(dim));
-    node("Concat", parts, out).integer("axis", 0);
+std::string OnnxExporter::sum(const Dim& dim) {
+  std::string total = integers({dim.constant_part()});
+  for (const Dim::Term& term : dim.terms()) {
+    std::string product = integers({term.coefficient});
+    for (const Dim& factor : term.factors) product = value_of("Mul", {product, extent(factor)});
+    total = value_of("Add", {total, product});
   }
+  return total;
+}
 
-  bool add_movement(const Binding& binding, const std::vector<std::string>& in, const std::vector<std::string>& out) {
-    switch (binding.op) {  // NOLINT: what is not here has no export
-      case Op::cast: node("Cast", in, out[0]).integer("to", onnx_type(dtype_attribute(binding, "to"))); return true;
-      case Op::mod: {
-        const bool real = is_float(main().tensor_type(binding.operands[0]).dtype), truncates = integer_attribute(binding, "truncate") != 0;
-        if (real != truncates) no("mod of another sign");
-        node("Mod", in, out[0]).integer("fmod", truncates ? 1 : 0);
-        return true;
-      }
-      case Op::reshape:
-        node("Reshape", {in[0], integers(integers_attribute(binding, "shape"))}, out[0]).integer("allowzero", 1);
-        return true;
-      case Op::dyn_reshape:
-        node("Reshape", in, out[0]).integer("allowzero", integer_attribute(binding, "zero_copies") != 0 ? 0 : 1);
-        return true;
-      case Op::flatten: node("Flatten", in, out[0]).integer("axis", integer_attribute(binding, "axis")); return true;
-      case Op::full:
-      case Op::broadcast_to: node("Expand", {in[0], integers(integers_attribute(binding, "shape"))}, out[0]); return true;
-      case Op::dyn_full: node("Expand", in, out[0]); return true;
-      case Op::expand_dims: node("Unsqueeze", {in[0], integers(integers_attribute(binding, "axes"))}, out[0]); return true;
-      case Op::squeeze:
-        if (!has_attribute(binding, "axes")) no("squeeze of all");
-        node("Squeeze", {in[0], integers(integers_attribute(binding, "axes"))}, out[0]);
-        return true;
-      case Op::transpose: {
-        NodeBuilder made_node = node("Transpose", in, out[0]);
-        if (has_attribute(binding, "perm")) made_node.integers("perm", integers_attribute(binding, "perm"));
-        return true;
-      }
-      case Op::concat: node("Concat", in, out[0]).integer("axis", integer_attribute(binding, "axis")); return true;
-      case Op::tile: node("Tile", {in[0], integers(integers_attribute(binding, "repeats"))}, out[0]); return true;
-      case Op::strided_slice: {
-        std::vector<std::string> operands{in[0]};
-        for (const char* part : {"starts", "ends", "axes", "steps"})
-          operands.push_back(has_attribute(binding, part) ? integers(integers_attribute(binding, part)) : "");
-        while (operands.back().empty()) operands.pop_back();
-        node("Slice", operands, out[0]);
-        return true;
-      }
-      case Op::split:
-        if (!has_attribute(binding, "sizes")) no("split into equal parts");
-        builder_.node("Split", {in[0], integers(integers_attribute(binding, "sizes"))}, out)
-            .integer("axis", integer_attribute(binding, "axis"));
-        return true;
-      case Op::dyn_split: builder_.node("Split", in, out).integer("axis", integer_attribute(binding, "axis")); return true;
-      case Op::gather: node("Gather", in, out[0]).integer("axis", integer_attribute(binding, "axis")); return true;
-      case Op::gather_elements: node("GatherElements", in, out[0]).integer("axis", integer_attribute(binding, "axis")); return true;
-      case Op::gather_nd: node("GatherND", in, out[0]).integer("batch_dims", integer_attribute(binding, "batch_dims")); return true;
-      case Op::scatter_elements:
-        node("ScatterElements", in, out[0])
-            .integer("axis", integer_attribute(binding, "axis"))
-            .string("reduction", string_attribute(binding, "reduction"));
-        return true;
-      case Op::scatter_nd: node("ScatterND", in, out[0]).string("reduction", string_attribute(binding, "reduction")); return true;
-      case Op::trilu: {
-        const std::string k = made();
-        builder_.integers(k, {}, {integer_attribute(binding, "k")});
-        node("Trilu", {in[0], k}, out[0]).integer("upper", integer_attribute(binding, "upper"));
+std::string OnnxExporter::chosen(const Dim& dim) {
+  Names operands;
+  for (const Dim& operand : dim.operands()) operands.push_back(extent(operand));
+  switch (dim.kind()) {
+    case Dim::Kind::Min: return value_of("Min", operands);
+    case Dim::Kind::Max: return value_of("Max", operands);
+    case Dim::Kind::Mod: return value_of("Mod", operands);
+    // ONNX rounds quotients towards zero.
+    case Dim::Kind::FloorDiv: return value_of("Div", {value_of("Sub", {operands[0], value_of("Mod", operands)}), operands[1]});
+    case Dim::Kind::Broadcast: return value_of("Where", {value_of("Equal", {operands[0], integers({1})}), operands[1], operands[0]});
+    case Dim::Kind::Select: {
+      const bool equality = dim.comparison() == Comparison::Equal || dim.comparison() == Comparison::NotEqual;
+      const char* comparison = equality ? "Equal" : dim.comparison() == Comparison::Less ? "Less" : "LessOrEqual";
+      if (dim.comparison() == Comparison::NotEqual) std::swap(operands[2], operands[3]);
+      return value_of("Where", {value_of(comparison, {operands[0], operands[1]}), operands[2], operands[3]});
+    }
+    default: no("a dim of another kind");
+  }
+}
+
+void OnnxExporter::add(const Binding& binding) {
+  const Names in = names(binding.operands), out = names(binding.results);
+  const bool known = add_literal(binding, in, out) || add_plain(binding, in, out) || add_movement(binding, in, out) ||
+                     add_placement(binding, in, out) || add_reduction(binding, in, out) || add_count(binding, in, out) ||
+                     add_list(binding, in, out) || add_structure(binding, in, out);
+  if (!known) no(info(binding.op).text);
+  for (ValueId result : binding.results) open_symbols(result);
+}
+
+bool OnnxExporter::add_literal(const Binding& binding, const Names& in, const Names& out) {
+  switch (binding.op) {  // NOLINT: what is not here is no literal
+    case Op::constant: constant(out[0], tensor_attribute(binding, "value")); return true;
+    case Op::dim: node("Squeeze", {extent(binding.dims[0]), integers({0})}, out); return true;
+    case Op::shape: {
+      if (binding.dims.empty()) {
+        builder_.integers(out[0], {0}, {});
         return true;
       }
-      case Op::dyn_trilu: node("Trilu", in, out[0]).integer("upper", integer_attribute(binding, "upper")); return true;
-      default: return false;
-    }
-  }
-
-  bool add_reduction(const Binding& binding, const std::vector<std::string>& in, const std::vector<std::string>& out) {
-    static const std::map<Op, const char*> reductions{{Op::reduce_sum, "ReduceSum"},       {Op::reduce_mean, "ReduceMean"},
-                                                      {Op::reduce_max, "ReduceMax"},       {Op::reduce_min, "ReduceMin"},
-                                                      {Op::reduce_prod, "ReduceProd"},     {Op::dyn_reduce_sum, "ReduceSum"},
-                                                      {Op::dyn_reduce_mean, "ReduceMean"}, {Op::dyn_reduce_max, "ReduceMax"},
-                                                      {Op::dyn_reduce_min, "ReduceMin"},   {Op::dyn_reduce_prod, "ReduceProd"}};
-    if (const auto found = reductions.find(binding.op); found != reductions.end()) {
-      std::vector<std::string> operands = in;
-      const bool dynamic = info(binding.op).has(traits::dynamic);
-      if (!dynamic && has_attribute(binding, "axes")) operands.push_back(integers(integers_attribute(binding, "axes")));
-      NodeBuilder made_node = node(found->second, operands, out[0]);
-      made_node.integer("keepdims", integer_attribute(binding, "keepdims"));
-      if (dynamic) made_node.integer("noop_with_empty_axes", integer_attribute(binding, "empty_keeps"));
+      Names parts;
+      for (const Dim& dim : binding.dims) parts.push_back(extent(dim));
+      node("Concat", parts, out).integer("axis", 0);
       return true;
     }
-    switch (binding.op) {  // NOLINT: what is not here has no export
-      case Op::softmax: node("Softmax", in, out[0]).integer("axis", integer_attribute(binding, "axis")); return true;
-      case Op::log_softmax: node("LogSoftmax", in, out[0]).integer("axis", integer_attribute(binding, "axis")); return true;
-      case Op::layer_norm:
-        node("LayerNormalization", in, out[0])
-            .integer("axis", integer_attribute(binding, "axis"))
-            .real("epsilon", static_cast<float>(real_attribute(binding, "epsilon")));
-        return true;
-      case Op::arg_max:
-      case Op::arg_min:
-        node(binding.op == Op::arg_max ? "ArgMax" : "ArgMin", in, out[0])
-            .integer("axis", integer_attribute(binding, "axis"))
-            .integer("keepdims", integer_attribute(binding, "keepdims"))
-            .integer("select_last_index", integer_attribute(binding, "last"));
-        return true;
-      case Op::cumulative_sum: {
-        const std::string axis = made();
-        builder_.integers(axis, {}, {integer_attribute(binding, "axis")});
-        node("CumSum", {in[0], axis}, out[0])
-            .integer("exclusive", integer_attribute(binding, "exclusive"))
-            .integer("reverse", integer_attribute(binding, "reverse"));
-        return true;
-      }
-      case Op::dyn_cumulative_sum:
-        node("CumSum", in, out[0])
-            .integer("exclusive", integer_attribute(binding, "exclusive"))
-            .integer("reverse", integer_attribute(binding, "reverse"));
-        return true;
-      case Op::top_k:
-        builder_.node("TopK", {in[0], integers({integer_attribute(binding, "k")})}, out)
-            .integer("axis", integer_attribute(binding, "axis"))
-            .integer("largest", integer_attribute(binding, "largest"));
-        return true;
-      default: return false;
+    case Op::check: return true;  // holds, or the evaluator would not have accepted the call
+    case Op::bind: {
+      const std::string whole = made();
+      node("Cast", {value_of("Reshape", {in[0], integers({1})})}, {whole}).integer("to", onnx::TensorProto::INT64);
+      frame_.extents.insert_or_assign(binding.dims[0].leaf().symbol, whole);
+      return true;
     }
+    default: return false;
   }
+}
 
-  Module module_;
-  ModelBuilder builder_{18};
-  std::map<std::string, std::pair<std::string, std::size_t>, std::less<>> origins_;  // where a symbol can be read: parameter, axis
-  int made_ = 0;
-};
+bool OnnxExporter::add_structure(const Binding& binding, const Names& in, const Names& out) {
+  switch (binding.op) {  // NOLINT: what is not here has no export
+    case Op::tuple: frame_.tuples.emplace(binding.results[0], in); return true;
+    case Op::tuple_get: {
+      const auto found = frame_.tuples.find(binding.operands[0]);
+      if (found == frame_.tuples.end()) no("a tuple from elsewhere");
+      frame_.renamed.emplace(binding.results[0], found->second.at(static_cast<std::size_t>(integer_attribute(binding, "index"))));
+      return true;
+    }
+    case Op::closure: frame_.closures.emplace(binding.results[0], std::pair{binding.callee, in}); return true;
+    case Op::apply: {
+      const auto found = frame_.closures.find(binding.operands[0]);
+      if (found == frame_.closures.end()) no("a function from elsewhere");
+      Names arguments = found->second.second;
+      arguments.insert(arguments.end(), in.begin() + 1, in.end());
+      add_call(found->second.first, arguments, out);
+      return true;
+    }
+    case Op::call: add_call(binding.callee, in, out); return true;
+    case Op::branch: {
+      NodeBuilder branch = node("If", in, out);
+      add_block(branch.proto, "then_branch", binding.blocks[0]);
+      add_block(branch.proto, "else_branch", binding.blocks[1]);
+      return true;
+    }
+    case Op::loop: {
+      NodeBuilder loop = node("Loop", in, out);
+      add_block(loop.proto, "body", binding.blocks[0]);
+      return true;
+    }
+    default: return false;
+  }
+}
+
+bool OnnxExporter::add_list(const Binding& binding, const Names& in, const Names& out) {
+  switch (binding.op) {  // NOLINT: what is not here is no list
+    case Op::list: node("SequenceConstruct", in, out); return true;
+    case Op::list_length: node("SequenceLength", in, out); return true;
+    case Op::list_at: node("SequenceAt", in, out); return true;
+    case Op::list_insert: node("SequenceInsert", in, out); return true;
+    case Op::list_erase: node("SequenceErase", in, out); return true;
+    case Op::list_concat:
+      node("ConcatFromSequence", in, out)
+          .integer("axis", integer_attribute(binding, "axis"))
+          .integer("new_axis", integer_attribute(binding, "new_axis"));
+      return true;
+    default: return false;
+  }
+}
+
+// The function's bindings in place of the call. What it opens ends with it.
+void OnnxExporter::add_call(std::uint32_t callee, const Names& arguments, const Names& results) {
+  Frame caller = std::move(frame_);
+  frame_ = {.function = &module_.functions.at(callee), .prefix = made() + "_"};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const ValueId parameter = function().body.parameters.at(i);
+    frame_.renamed.emplace(parameter, arguments[i]);
+    open_symbols(parameter);
+  }
+  for (const Binding& binding : function().body.bindings) add(binding);
+  for (std::size_t i = 0; i < results.size(); ++i) node("Identity", {name(function().body.results.at(i))}, {results[i]});
+  frame_ = std::move(caller);
+}
+
+void OnnxExporter::add_block(onnx::NodeProto& node, const std::string& attribute, const Block& block) {
+  onnx::AttributeProto& proto = *node.add_attribute();
+  proto.set_name(attribute);
+  proto.set_type(onnx::AttributeProto::GRAPH);
+  onnx::GraphProto& inner = *proto.mutable_g();
+  inner.set_name(made());
+  onnx::GraphProto* const around = std::exchange(graph_, &inner);
+  const Frame before = frame_;
+  for (ValueId parameter : block.parameters) {
+    onnx::ValueInfoProto& input = *inner.add_input();
+    input.set_name(name(parameter));
+    onnx::TypeProto::Tensor& tensor = *input.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(onnx_type(type(parameter).dtype));
+    tensor.mutable_shape();
+    for (std::size_t axis = 0; axis < type(parameter).rank(); ++axis) tensor.mutable_shape()->add_dim();
+    open_symbols(parameter);
+  }
+  for (const Binding& binding : block.bindings) add(binding);
+  for (ValueId result : block.results) {
+    if (!function().values[result].type.is_tensor()) no("a block that gives no tensor");
+    onnx::ValueInfoProto& output = *inner.add_output();
+    output.set_name(value_of("Identity", {name(result)}));
+    output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx_type(type(result).dtype));
+  }
+  frame_ = before;
+  graph_ = around;
+}
+
+namespace {
 
 void write(const std::filesystem::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
@@ -337,18 +314,20 @@ void write_tensors(const std::filesystem::path& folder, const std::string& stem,
 
 }  // namespace
 
-OnnxExport to_onnx(const RandomGraph& graph) { return Exporter(graph).run(); }
+OnnxExport to_onnx(const RandomGraph& graph) { return OnnxExporter(graph.module).run(); }
 
 std::string write_onnx_test(const RandomGraph& graph, const std::filesystem::path& folder) {
   const OnnxExport model = to_onnx(graph);
   if (model.bytes.empty()) return model.reason;
   std::filesystem::create_directories(folder);
   write(folder / "model.onnx", model.bytes);
+  Module typed = graph.module;
+  infer_types(typed);
   for (std::size_t call = 0; call < graph.calls.size(); ++call) {
     const std::filesystem::path data = folder / ("test_data_set_" + std::to_string(call));
     std::filesystem::create_directories(data);
     write_tensors(data, "input", graph.calls[call]);
-    write_tensors(data, "output", evaluate(graph.module, graph.module.functions[0], graph.calls[call]));
+    write_tensors(data, "output", evaluate(typed, typed.functions[0], graph.calls[call]));
   }
   return {};
 }

@@ -65,13 +65,25 @@ class Reducer {
         if (std::find(parameters.begin(), parameters.end(), id) == parameters.end()) value.type = {};
       }
       candidate.module = parse(print(candidate.module));
-      for (const auto& inputs : candidate.calls) static_cast<void>(evaluate(candidate.module, main(candidate), inputs));
+      const Module typed = typed_where_possible(candidate.module);
+      for (const auto& inputs : candidate.calls) static_cast<void>(evaluate(typed, typed.functions[0], inputs));
     } catch (const Error&) {
       return false;
     }
     if (!fails_(candidate)) return false;
     graph_ = std::move(candidate);
     return true;
+  }
+
+  // What fails may be inference itself.
+  static Module typed_where_possible(const Module& module) {
+    Module typed = module;
+    try {
+      infer_types(typed);
+      return typed;
+    } catch (const Error&) {
+      return module;
+    }
   }
 
   void drop_calls() {
@@ -157,11 +169,11 @@ class Reducer {
     try {
       Module typed = graph_.module;
       infer_types(typed);
-      Function probe = graph_.module.functions[0];
+      Function probe = typed.functions[0];
       probe.body.results = results;
       probe.result_names.assign(results.size(), "probe");
       for (auto& inputs : candidate.calls) {
-        const std::vector<Tensor> tensors = evaluate(graph_.module, probe, inputs);
+        const std::vector<Tensor> tensors = evaluate(typed, probe, inputs);
         inputs.insert(inputs.end(), tensors.begin(), tensors.end());
       }
       for (ValueId result : results) {

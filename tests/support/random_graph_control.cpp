@@ -32,9 +32,7 @@ struct Builder::Snapshot {
   Block bindings;  // of the block
 };
 
-Builder::Snapshot Builder::snapshot() const {
-  return {function_, contents_, exact_, hidden_, callees_, calls_, depth_, block_, *block_};
-}
+Builder::Snapshot Builder::snapshot() const { return {function_, contents_, exact_, hidden_, callees_, calls_, depth_, block_, *block_}; }
 
 void Builder::go_back(Snapshot earlier) {
   function_ = std::move(earlier.function);

@@ -16,9 +16,10 @@ void Builder::chosen() {
       ValueId x = any_numbers();
       const bool whole = rank(x) == 0 || chance(25);
       const std::int64_t axis = whole ? 0 : axis_of(x);
-      const Dim extent =
-          whole ? product(type(x).dims) : type(x).dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis)];
-      auto masks = values_of([&](const TensorType& found) { return found.dtype == DType::Bool && found.rank() == 1 && found.dims[0] == extent; });
+      const Dim extent = whole ? product(type(x).dims)
+                               : type(x).dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis)];
+      auto masks =
+          values_of([&](const TensorType& found) { return found.dtype == DType::Bool && found.rank() == 1 && found.dims[0] == extent; });
       Attributes attributes;
       if (!whole) attributes.emplace("axis", axis);
       auto rows = apply(Op::compress, {x, masks.empty() || chance(30) ? mask_of(extent) : pick(masks)}, attributes);
@@ -33,11 +34,10 @@ ValueId Builder::mask_of(const Dim& extent) {
     const std::int64_t count = *constant > 0 && chance(20) ? *constant - 1 : *constant;
     return this->constant(random_tensor(DType::Bool, {count}, 0, 2));
   }
-  if (extent.kind() == Dim::Kind::Symbol && !mentions_opaque(extent) && chance(50))
-    return add_parameter(TensorType{DType::Bool, {extent}});
-  ValueId range = must(Op::dyn_arange, {constant(Tensor::of(DType::I64, {}, Integers{0})),
-                                        must(Op::reshape, {one_extent(extent)}, {{"shape", Integers{}}}),
-                                        constant(Tensor::of(DType::I64, {}, Integers{1}))});
+  if (extent.kind() == Dim::Kind::Symbol && !mentions_opaque(extent) && chance(50)) return add_parameter(TensorType{DType::Bool, {extent}});
+  ValueId range = must(Op::dyn_arange,
+                       {constant(Tensor::of(DType::I64, {}, Integers{0})), must(Op::reshape, {one_extent(extent)}, {{"shape", Integers{}}}),
+                        constant(Tensor::of(DType::I64, {}, Integers{1}))});
   return must(Op::equal, {must(Op::mod, {range, constant(Tensor::of(DType::I64, {}, Integers{2 + static_cast<std::int64_t>(below(2))}))}),
                           constant(Tensor::of(DType::I64, {}, Integers{1}))});
 }
@@ -72,7 +72,8 @@ void Builder::boxes() {
     tensor.set_real(0, number);
     return constant(tensor);
   };
-  std::vector<ValueId> operands{add_parameter(TensorType{dtype, {batches, count, 4}}), add_parameter(TensorType{dtype, {batches, classes, count}})};
+  std::vector<ValueId> operands{add_parameter(TensorType{dtype, {batches, count, 4}}),
+                                add_parameter(TensorType{dtype, {batches, classes, count}})};
   operands.push_back(chance(50) ? literal(Op::dim, {random_dim()}) : constant(Tensor::of(DType::I64, {}, Integers{2})));
   operands.push_back(real(0.3));
   if (chance(50)) operands.push_back(real(-0.5));
