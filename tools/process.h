@@ -19,5 +19,7 @@ class ProcessClock {
 };
 
 std::int64_t peak_resident_bytes();
+// Address space of this process now; 0 where the system does not tell.
+std::int64_t mapped_bytes();
 
 }  // namespace anydim::tools

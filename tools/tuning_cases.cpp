@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/tuning_run.h"
+#include "tools/process.h"
 
 namespace anydim::tools {
 
@@ -14,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void limit_memory(std::int64_t bytes) {
-  if (bytes <= 0) return;
+void limit_further_memory(std::int64_t bytes) {
+  if (bytes <= 0 || __builtin_add_overflow(bytes, mapped_bytes(), &bytes)) return;
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, static_cast<rlim_t>(bytes));
@@ -50,7 +51,7 @@ Json TuningCases::prepare(const nlohmann::json& wanted, const CompileTarget& tar
   }
   const auto program = program_of(*state_->model);
   state_->bench = std::make_unique<tuner::RegionBench>(program, std::move(calls));
-  limit_memory(wanted.value("memory_bytes", std::int64_t{0}));
+  limit_further_memory(wanted.value("memory_bytes", std::int64_t{0}));
   Json result = {{"launches", Json::array()}, {"regions", Json::array()}};
   for (const auto& launches : state_->bench->launches()) {
     Json& of_call = result["launches"].emplace_back(Json::array());

@@ -38,7 +38,7 @@ struct WorkerSettings {
   double prepare_seconds = 120;  // limits; compiling and running have one each
   double compile_seconds = 20;
   double run_seconds = 20;
-  std::int64_t memory_bytes = std::int64_t{16} << 30;  // address space of a worker
+  std::int64_t memory_bytes = std::int64_t{16} << 30;  // address space that a worker may take beyond what its prepared model holds
 };
 
 // What came of a case, from how it or its worker ended. `log`: what the worker wrote to standard error meanwhile.
