@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures Anydim beside what a user would pick instead: same texts, same minutes, engines taking turns.
 
-usage: peers.py MODEL.onnx TOKENS.jsonl [--anydim PROGRAM] [--engines a,b] [--modes "one by one;sorted, 8"] [--rounds R]
-                [--repeat P] [--threads T] [--texts N] [--masked-rows keep|zero] [--json]
+usage: peers.py MODEL.onnx TOKENS.jsonl [--anydim PROGRAM] [--engines a,b] [--modes "one by one;sorted, 8"] [--own-modes "arrival, 32"]
+                [--rounds R] [--repeat P] [--threads T] [--texts N] [--masked-rows keep|zero] [--json]
 
 Engines: anydim, anydim-bf16, onnxruntime, openvino-f32, openvino-bf16 (PyPI's openvino, to be installed beside .venv's packages).
-Modes: "one by one", "arrival, 32" (file order, padded, batches of 32), "sorted, 8" and "sorted, 32" (by length).
+Modes: "one by one", "arrival, 32" (file order, padded, batches of 32), "sorted, 8" and "sorted, 32" (by length); --own-modes are those that
+Anydim alone runs in.
 Every engine and mode runs in a process of its own, once in each round: one warm-up pass over the texts, then the best of P
 passes. Engines take turns within a round, in an order that alternates from round to round. Printed are medians over the
 rounds, and for each engine the medians of its round-by-round ratios of throughput: to the first engine in the same mode, and to the best that
@@ -34,6 +35,7 @@ def parse(argv):
     parser.add_argument("--anydim", default=str(pathlib.Path(__file__).parent.parent / "build/release/bin/anydim"))
     parser.add_argument("--engines", default="anydim,onnxruntime")
     parser.add_argument("--modes", default="one by one;sorted, 8")
+    parser.add_argument("--own-modes", default="")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
@@ -100,12 +102,14 @@ def run(arguments, engine, mode, tokens):
 
 def run_rounds(arguments, tokens):
     """A list over rounds of {mode: {engine: fields}}."""
-    engines, modes = arguments.engines.split(","), arguments.modes.split(";")
+    engines = arguments.engines.split(",")
+    modes = {mode: engines for mode in arguments.modes.split(";")}
+    modes |= {mode: list(filter(is_ours, engines)) for mode in arguments.own_modes.split(";") if mode}
     rounds = []
     for number in range(arguments.rounds):
         rounds.append({mode: {} for mode in modes})
-        for mode in modes:
-            for engine in engines if number % 2 == 0 else engines[::-1]:
+        for mode, taking_part in modes.items():
+            for engine in taking_part if number % 2 == 0 else taking_part[::-1]:
                 print(f"round {number + 1} of {arguments.rounds}: {mode}: {engine}", file=sys.stderr)
                 rounds[-1][mode][engine] = run(arguments, engine, mode, tokens)
     return rounds
@@ -116,14 +120,14 @@ def summarise(rounds, engines):
     summary = {}
     for mode in rounds[0]:
         summary[mode] = {}
-        for engine in engines:
+        for engine in rounds[0][mode]:
             of = {field: [each[mode][engine][field] for each in rounds] for field in FIELDS}
-            first = {field: [each[mode][engines[0]][field] for each in rounds] for field in FIELDS}
+            first = {field: [each[mode][next(e for e in engines if e in each[mode])][field] for each in rounds] for field in FIELDS}
             summary[mode][engine] = {field: statistics.median(of[field]) for field in FIELDS}
             summary[mode][engine]["ratio"] = {field: statistics.median(a / b for a, b in zip(of[field], first[field])) for field in FIELDS}
             others = [other for other in engines if is_ours(other) != is_ours(engine) and precision(other) == precision(engine)]
             if others:
-                best = [max(each[any_mode][other][SPEED] for any_mode in each for other in others) for each in rounds]
+                best = [max(each[any_mode][other][SPEED] for any_mode in each for other in others if other in each[any_mode]) for each in rounds]
                 summary[mode][engine]["ratio_to_best"] = statistics.median(a / b for a, b in zip(of[SPEED], best))
     return summary
 
