@@ -2,8 +2,8 @@
 """Compares Anydim's outputs with ONNX Runtime's in f32 over a token file. Prints each output's largest absolute difference and the least cosine of its
 vectors along the last axis.
 
-usage: compare.py MODEL.onnx TOKENS.jsonl [--anydim PROGRAM] [--precision f32|bf16] [--batch N] [--order arrival|sorted] [--threads T] [--texts N]
-                  [--limit NAME=D ...] [--cosine NAME=C ...] [--json]
+usage: compare.py MODEL.onnx TOKENS.jsonl [--anydim PROGRAM] [--precision f32|bf16] [--masked-rows keep|zero] [--batch N]
+                  [--order arrival|sorted] [--threads T] [--texts N] [--limit NAME=D ...] [--cosine NAME=C ...] [--json]
 
 An output of shape [batch, seq, ...] is compared at valid positions only: what stands at padding is no one's promise.
 Exits 1 if an output's largest difference exceeds its --limit, if its least cosine is below its --cosine, or if any value is not a number.
@@ -60,6 +60,7 @@ def main():
     parser.add_argument("tokens")
     parser.add_argument("--anydim", default=str(pathlib.Path(__file__).parent.parent / "build/release/bin/anydim"))
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--masked-rows", choices=["keep", "zero"], default="keep")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--order", choices=["arrival", "sorted"], default="sorted")
     parser.add_argument("--threads", type=int, default=2)
@@ -71,11 +72,12 @@ def main():
 
     texts = encoder.read_tokens(arguments.tokens, arguments.texts)
     peer = encoder.OnnxRuntime(arguments.model, arguments.threads)
+    options = ("--precision", arguments.precision, "--masked-rows", arguments.masked_rows)
     largest, least = dict.fromkeys(peer.outputs, 0.0), dict.fromkeys(peer.outputs, 1.0)
     for done, batch in enumerate(encoder.batches(texts, arguments.batch, arguments.order)):
         print(f"comparing texts {done * arguments.batch + 1} to {min((done + 1) * arguments.batch, len(texts))} of {len(texts)}", file=sys.stderr)
         batch = {name: batch[name] for name in peer.inputs}
-        ours = run_anydim(arguments.anydim, arguments.model, batch, peer.outputs, arguments.threads, ("--precision", arguments.precision))
+        ours = run_anydim(arguments.anydim, arguments.model, batch, peer.outputs, arguments.threads, options)
         for name, theirs in zip(peer.outputs, peer.run(batch)):
             largest[name] = numpy.maximum(largest[name], difference(name, ours[name], theirs, batch["attention_mask"]))
             least[name] = numpy.minimum(least[name], cosine(name, ours[name], theirs, batch["attention_mask"]))
