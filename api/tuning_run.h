@@ -9,6 +9,7 @@
 #include "tuner/measure.h"
 #include "tuner/ranks.h"
 #include "tuner/region_bench.h"
+#include "tuner/roofline.h"
 #include "tuner/still_devices.h"
 #include "tuner/text_hash.h"
 #include "tuner/trace.h"

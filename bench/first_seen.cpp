@@ -3,7 +3,7 @@
 //   first_seen MODEL [SHAPES] [LONGEST] [THREADS]
 //
 // Under the policy `exact` every new shape is answered by the general kernels while its own are compiled in the background. Each of SHAPES (200) distinct
-// lengths up to LONGEST (256) is called once, then warm: the median of nine calls after its kernels have come. Then, under `bucketed`, the tables are replaced
+// lengths up to LONGEST (256) is called once, among calls of a known length, as traffic is, then warm: the median of nine calls after its kernels have come. Then, under `bucketed`, the tables are replaced
 // before each call by tables with other kernels in part, and the same lengths are called again. Prints the ratios first call / warm call as JSON: by the clock on the
 // wall, and by the processor time of the calling thread, which other programs on the machine hardly change (with one thread it does all the work of a call).
 #include <fmt/format.h>
@@ -115,8 +115,10 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
   warm_cost(context, inputs_of_length(*exact, longest + 1));
   exact->complete();
   Ratios first_seen, retuned;
+  const std::vector<ir::Tensor> known = inputs_of_length(*exact, longest + 1);
   for (const std::int64_t length : lengths) {
     const std::vector<ir::Tensor> inputs = inputs_of_length(*exact, length);
+    warm_cost(context, known);
     const Cost first = cost(context, inputs);
     executable_of(*exact).exact_kernels().complete();
     first_seen.add(first, warm_cost(context, inputs));

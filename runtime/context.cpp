@@ -50,7 +50,8 @@ std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs) {
 void Context::refresh_tables() {
   const std::uint64_t version = executable_->kernels().version();
   if (tables_ != nullptr && version == tables_version_) return;
-  tables_ = executable_->kernels().tables();
+  std::shared_ptr<const KernelTables> before = std::exchange(tables_, executable_->kernels().tables());
+  if (before != nullptr) executable_->kernels().give_back(std::move(before));
   tables_version_ = version;
 }
 

@@ -35,36 +35,58 @@ ExactKernels::~ExactKernels() {
 
 std::shared_ptr<const LoadedKernel> ExactKernels::find(std::int32_t kernel, std::span<const std::int64_t> keys) {
   Key key{kernel, {keys.begin(), keys.end()}};
-  const std::lock_guard lock(mutex_);
-  const auto [slot, fresh] = slots_.try_emplace(key);
-  slot->second.used = ++clock_;
-  if (!fresh) return slot->second.kernel;
-  waiting_.push_back(std::move(key));
-  make_room();
-  changed_.notify_all();
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = slots_.find(key);
+    if (known != slots_.end()) {
+      known->second.used = ++clock_;
+      return known->second.kernel;
+    }
+    if (waiting_.size() >= most) return nullptr;
+    slots_[key].used = ++clock_;
+    waiting_.push_back(std::move(key));
+    wake = asleep_;
+    asleep_ = false;
+  }
+  // Once for all that a call asks for: waking a thread costs as much as a small launch.
+  if (wake) changed_.notify_all();
   return nullptr;
 }
 
-void ExactKernels::make_room() {
+// With mutex_ held. What goes is for the caller to drop without it: code in use is not waited for, but unmapping takes its time.
+std::vector<std::shared_ptr<const LoadedKernel>> ExactKernels::make_room() {
+  std::vector<std::shared_ptr<const LoadedKernel>> gone;
   // What is asked for last stays, however large it is.
   while (slots_.size() > most || (bytes_ > most_bytes_ && slots_.size() > 1)) {
     const auto oldest = std::ranges::min_element(slots_, {}, [](const auto& entry) { return entry.second.used; });
     std::erase(waiting_, oldest->first);
     if (oldest->second.kernel != nullptr) bytes_ -= oldest->second.kernel->bytes;
+    gone.push_back(std::move(oldest->second.kernel));
     slots_.erase(oldest);
   }
+  return gone;
 }
 
 void ExactKernels::work() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), background_niceness);
   std::unique_lock lock(mutex_);
+  std::vector<std::shared_ptr<const LoadedKernel>> gone;
   for (;;) {
+    asleep_ = waiting_.empty();
     changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    asleep_ = false;
     if (stopping_) return;
+    gone = make_room();
+    if (waiting_.empty()) {
+      changed_.notify_all();
+      continue;
+    }
     const Key key = std::move(waiting_.front());
     waiting_.pop_front();
     busy_ = true;
     lock.unlock();
+    gone.clear();
     std::shared_ptr<const LoadedKernel> made;
     std::string fault;
     try {
@@ -81,9 +103,12 @@ void ExactKernels::work() {
     if (const auto slot = slots_.find(key); slot != slots_.end() && made != nullptr) {
       bytes_ += made->bytes;
       slot->second.kernel = std::move(made);
-      make_room();
+      gone = make_room();
     }
     changed_.notify_all();
+    lock.unlock();
+    gone.clear();
+    lock.lock();
   }
 }
 

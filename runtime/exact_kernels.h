@@ -21,7 +21,7 @@ namespace anydim::runtime {
 
 class ExactKernels {
  public:
-  // At most this many are kept and waited for in one executable, with at most so many bytes of code; the least recently used goes.
+  // At most this many are kept in one executable, with at most so many bytes of code; the least recently used goes. As many more may wait to be compiled.
   static constexpr std::size_t most = 128;
   static constexpr std::int64_t most_bytes = std::int64_t{64} << 20;
 
@@ -35,7 +35,7 @@ class ExactKernels {
   bool covers(std::int32_t kernel) const {
     return static_cast<std::size_t>(kernel) < kernels_.size() && kernels_[static_cast<std::size_t>(kernel)];
   }
-  // Any thread. Null where it isn't there; then it is compiled.
+  // Any thread. Null where it isn't there; then it is compiled. What has to go for it goes in the background too: code is never unmapped here.
   std::shared_ptr<const LoadedKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys);
   void complete();                  // returns when all that was asked for is there, was dropped or has failed
   std::size_t kept() const;         // how many are there
@@ -49,7 +49,7 @@ class ExactKernels {
   };
   void work();
   std::shared_ptr<const LoadedKernel> make(const Key& key);
-  void make_room();
+  std::vector<std::shared_ptr<const LoadedKernel>> make_room();
 
   const ir::Program& program_;
   std::vector<bool> kernels_;
@@ -65,7 +65,7 @@ class ExactKernels {
   std::deque<Key> waiting_;
   std::uint64_t clock_ = 0;
   std::int64_t bytes_ = 0;  // of the code that is kept
-  bool busy_ = false, stopping_ = false;
+  bool busy_ = false, asleep_ = false, stopping_ = false;
   std::condition_variable changed_;
   std::thread thread_;
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -16,6 +17,9 @@ namespace {
 
 // Calls get the processor first; the table has time.
 constexpr int background_niceness = 10;
+// How long the thread in the background stays for contexts that have not called since their tables were replaced.
+constexpr std::chrono::milliseconds wait_for_tables{100};
+constexpr int most_waits = 50;
 
 std::string printed(const ir::ShapeProgram& program) {
   std::string text = "leaves";
@@ -56,6 +60,7 @@ KernelStore::~KernelStore() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  changed_.notify_all();
   if (background_.joinable()) background_.join();
 }
 
@@ -84,7 +89,7 @@ void KernelStore::load(bool background) {
 
 // With mutex_ held, and no thread that still works.
 void KernelStore::start_background() {
-  if (pending_.empty()) return;
+  if (pending_.empty() && replaced_.empty()) return;
   working_ = true;
   background_ = std::thread([this] { work_in_background(); });
 }
@@ -113,9 +118,11 @@ void KernelStore::retune(std::vector<ir::DispatchTable> tables) {
     }
     std::erase_if(pending_, [](const Item& item) { return !item.is_shapes(); });
     progress_.entries = static_cast<std::int64_t>(set->codes.size());
-    tables_ = std::move(next);
+    replaced_.push_back(tables_);
+    returned_.push_back(std::exchange(tables_, std::move(next)));
     version_.fetch_add(1, std::memory_order_release);
   }
+  free_returned();
   std::erase_if(missing, [&](const Item& item) { return load_cached(item); });
   // Those that stand-ins serve come first of those equally wanted.
   std::ranges::sort(missing, {}, [](const Item& item) { return std::pair(!item.of().general, item.code); });
@@ -123,6 +130,7 @@ void KernelStore::retune(std::vector<ir::DispatchTable> tables) {
   {
     const std::lock_guard lock(mutex_);
     pending_.insert(pending_.begin(), missing.begin(), missing.end());
+    changed_.notify_all();
     if (!has_background_ || working_) return;
     finished = std::move(background_);
   }
@@ -243,10 +251,23 @@ void KernelStore::compile_pending(const Item& item) {
 
 void KernelStore::work_in_background() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), background_niceness);
+  int waits = 0;
   for (;;) {
-    while (const auto item = next_pending()) compile_pending(*item);
-    const std::lock_guard lock(mutex_);
+    while (const auto item = next_pending()) {
+      compile_pending(*item);
+      free_returned();
+    }
+    std::unique_lock lock(mutex_);
     if (!pending_.empty() && !stopping_) continue;
+    // Contexts give replaced tables back with their next calls.
+    std::erase_if(replaced_, [](const auto& tables) { return tables.expired(); });
+    if (!replaced_.empty() && !stopping_ && waits++ < most_waits) {
+      changed_.wait_for(lock, wait_for_tables, [&] { return stopping_ || !pending_.empty() || !returned_.empty(); });
+      lock.unlock();
+      free_returned();
+      continue;
+    }
+    replaced_.clear();
     working_ = false;
     if (stopping_) return;
     break;
@@ -254,10 +275,27 @@ void KernelStore::work_in_background() {
   if (cache_ != nullptr) cache_->trim();
 }
 
+void KernelStore::give_back(std::shared_ptr<const KernelTables> tables) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    returned_.push_back(std::move(tables));
+    wake = working_ && in_flight_ == 0;
+  }
+  if (wake) changed_.notify_all();
+}
+
+void KernelStore::free_returned() {
+  std::vector<std::shared_ptr<const KernelTables>> gone;  // outlives the lock
+  const std::lock_guard lock(mutex_);
+  gone.swap(returned_);
+}
+
 void KernelStore::complete() {
   pool_.run(pool_.threads(), [this](std::int64_t, std::int64_t, int) {
     while (const auto item = next_pending()) compile_pending(*item);
   });
+  free_returned();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return pending_.empty() && in_flight_ == 0; });
 }

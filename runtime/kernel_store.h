@@ -81,6 +81,9 @@ class KernelStore {
   // Other dispatch tables, one a kernel of the program, from the next call on. Code that both name stays; the rest is brought in from disk or compiled in the
   // background (where load() was given one). Until a new general kernel is there, the one before it serves, so no call waits. Any thread.
   void retune(std::vector<ir::DispatchTable> tables);
+  // Of a context that has newer tables. Code that these were the last to hold is unmapped in the background (where load() was given one, else with the next change), not by
+  // the call that is about to begin. Any thread.
+  void give_back(std::shared_ptr<const KernelTables> tables);
   // Returns when every kernel is there (or has failed); the pool's threads help the one in the background.
   void complete();
 
@@ -105,6 +108,7 @@ class KernelStore {
   void compile_pending(const Item& item);
   void work_in_background();
   void start_background();
+  void free_returned();
 
   const ir::Program& program_;
   std::shared_ptr<const ir::Backend> backend_;
@@ -120,6 +124,8 @@ class KernelStore {
 
   mutable std::mutex mutex_;  // of everything below
   std::shared_ptr<const KernelTables> tables_;
+  std::vector<std::shared_ptr<const KernelTables>> returned_;  // for others than their users to free
+  std::vector<std::weak_ptr<const KernelTables>> replaced_;    // by retune(), perhaps still in use
   std::vector<Item> pending_;
   KernelProgress progress_;
   int in_flight_ = 0;                        // being compiled

@@ -100,7 +100,10 @@ Json result_json(const tuner::TuneResult& result, const std::filesystem::path& f
     object["worker_restarts"] = worker->restarts();
     object["longest_restart_s"] = worker->longest_restart_seconds();
   }
-  if (result.regret) object["regret"] = regret_json(*result.regret);
+  if (result.regret) {
+    object["regret"] = regret_json(*result.regret);
+    object["regret"]["share"] = result.regret_share;
+  }
   return object;
 }
 
@@ -120,7 +123,9 @@ void print_result(const tuner::TuneResult& result, const std::filesystem::path& 
       "{} kernels; a call is expected to take {:.3f} ms, {:.3f} ms by the cost model alone, at least {:.3f} ms with so many kernels\n",
       result.run.kernels, 1e3 * result.run.expected_seconds, 1e3 * result.run.default_seconds, 1e3 * result.run.lower_bound_seconds);
   if (!result.regret) return;
-  fmt::print("regret on sizes that were not measured, against the best of every size ({:.3f} ms):\n", 1e3 * result.regret->best_seconds);
+  fmt::print(
+      "regret on sizes that were not measured, against the best of every size ({:.3f} ms){}:\n", 1e3 * result.regret->best_seconds,
+      result.regret_share < 1 ? fmt::format(", over {:.0f} % of a call; no time was left for the rest", 100 * result.regret_share) : "");
   fmt::print("  {:<24} {:>8} {:>10} {:>8} {:>8} {:>8}\n", "", "kernels", "call ms", "total", "mean", "p99");
   for (const tuner::StrategyRegret& one : result.regret->strategies) {
     fmt::print("  {:<24} {:>8} {:>10.3f} {:>7.1f}% {:>7.1f}% {:>7.1f}%\n", one.name, one.kernels, 1e3 * one.expected_seconds,
@@ -225,6 +230,8 @@ void tune(TuneOptions options, const CommonOptions& common) {
     if (common.json) fmt::print("{}\n", result_json(result, file, worker).dump(-1, ' ', false, Json::error_handler_t::replace));
     else print_result(result, file);
   };
+  if (!options.recorded.empty() && options.gpu.empty())
+    throw Error(ErrorKind::CommandLine, "--recorded replays what was measured on a GPU; say on which by --gpu and --device cuda");
   if (!options.gpu.empty()) {
     show(predict(options, common, compile, file, interrupts), nullptr);
     return;
@@ -245,7 +252,10 @@ void tune(TuneOptions options, const CommonOptions& common) {
   settings.outputs = options.outputs;
   for (const ir::Program::Kernel& kernel : program->program().kernels) settings.regions.push_back(tuner::text_hash(kernel.region.identity));
   std::unique_ptr<tuner::WorkerMeasure> worker;
-  const auto interrupted = [&] { return interrupts.came(); };
+  const auto interrupted = [&] {
+    if (ranks != nullptr && ranks->rank() > 0) ranks->pulse();
+    return interrupts.came();
+  };
   const tuner::TuneDevice device{.prepare =
                                      [&](const std::vector<tuner::Call>& calls) {
                                        settings.calls = calls;
@@ -268,6 +278,8 @@ void tune(TuneOptions options, const CommonOptions& common) {
   const tuner::TuneResult result =
       tuner::tune(subject, workload, unseen, options.rules, spread ? *spread : device, database,
                   {.progress = [&](const tuner::TuneProgress& progress) { line.show(progress); }, .interrupted = interrupted});
+  if (ranks != nullptr && compile.warn)
+    for (const int lost : ranks->lost()) compile.warn(fmt::format("rank {} was lost; others took over its work", lost));
   write_report(options, subject, result);
   if (!options.sweep.empty()) write_sweep(options.sweep, result, program->program(), *target.backend, compile.threads);
   show(result, worker.get());

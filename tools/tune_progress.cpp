@@ -35,9 +35,12 @@ void TuneLine::show(const tuner::TuneProgress& progress) {
   last_ = now;
   shown_ = true;
   const double gain = progress.default_seconds > 0 ? 1 - progress.best_seconds / progress.default_seconds : 0;
-  std::string line = fmt::format("tune: {:.0f} s left, {} of {} candidates, a call {:.3f} ms ({:+.1f} % of {:.3f} ms), {}: {}",
+  const std::string roofline = progress.roofline_seconds > 0
+                                   ? fmt::format(", {:.0f} % of the roofline", 100 * progress.roofline_seconds / progress.best_seconds)
+                                   : "";
+  std::string line = fmt::format("tune: {:.0f} s left, {} of {} candidates, a call {:.3f} ms ({:+.1f} % of {:.3f} ms{}), {}: {}",
                                  progress.seconds_left, progress.trials, progress.space, 1e3 * progress.best_seconds, -100 * gain,
-                                 1e3 * progress.default_seconds, progress.region, progress.candidate);
+                                 1e3 * progress.default_seconds, roofline, progress.region, progress.candidate);
   constexpr std::size_t width = 160;
   if (live_ && line.size() > width) line.resize(width);
   fmt::print(stderr, "{}{}{}", live_ ? "\r\x1b[K" : "", line, live_ ? "" : "\n");

@@ -52,13 +52,15 @@ Json TuningCases::prepare(const nlohmann::json& wanted, const CompileTarget& tar
   const auto program = program_of(*state_->model);
   state_->bench = std::make_unique<tuner::RegionBench>(program, std::move(calls));
   limit_further_memory(wanted.value("memory_bytes", std::int64_t{0}));
-  Json result = {{"launches", Json::array()}, {"regions", Json::array()}};
+  Json result = {{"launches", Json::array()}, {"rooflines", Json::array()}, {"regions", Json::array()}};
   for (const auto& launches : state_->bench->launches()) {
     Json& of_call = result["launches"].emplace_back(Json::array());
+    Json& rooflines = result["rooflines"].emplace_back(Json::array());
     for (const tuner::LaunchKeys& launch : launches) {
       Json one = {launch.kernel};
       for (const std::int64_t key : launch.keys) one.push_back(key);
       of_call.push_back(std::move(one));
+      rooflines.push_back(launch.roofline_seconds);
     }
   }
   for (const ir::Program::Kernel& kernel : program->program().kernels)

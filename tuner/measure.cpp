@@ -144,6 +144,8 @@ std::vector<std::vector<LaunchKeys>> WorkerMeasure::prepare() {
           const auto numbers = launch.get<std::vector<std::int64_t>>();
           of_call.push_back({static_cast<std::int32_t>(numbers.at(0)), {numbers.begin() + 1, numbers.end()}});
         }
+        const nlohmann::json& rooflines = end.said.at("rooflines").at(launches.size() - 1);
+        for (std::size_t i = 0; i < of_call.size(); ++i) of_call[i].roofline_seconds = rooflines.at(i).get<double>();
       }
       return launches;
     }

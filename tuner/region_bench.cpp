@@ -15,6 +15,7 @@
 #include "ir/host_functions.h"
 #include "runtime/cpu_code.h"
 #include "tuner/guarded_memory.h"
+#include "tuner/roofline.h"
 #include "tuner/statistics.h"
 #include "tuner/tolerance.h"
 
@@ -27,24 +28,24 @@ using Place = ir::Program::Buffer::Place;
 
 constexpr int pairs_before_judging = 3;
 
-std::vector<std::int64_t> dims_at(const ir::Region& region, const std::vector<ir::Dim>& dims, std::span<const std::int64_t> extents) {
-  const std::vector<std::string>& names = region.body.symbols.names();
-  std::vector<std::int64_t> values;
-  for (const ir::Dim& dim : dims) {
-    values.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
-      const auto found = std::ranges::find(names, leaf.symbol);
-      internal_check(found != names.end(), "dims of a region are over its symbols");
-      return extents[static_cast<std::size_t>(found - names.begin())];
-    }));
-  }
-  return values;
+// Every launch with the function whose buffers it names.
+std::map<const ir::Code::Launch*, const ir::Code*> launch_owners(const ir::Program& program) {
+  std::map<const ir::Code::Launch*, const ir::Code*> owners;
+  const auto add = [&](const ir::Code& code) {
+    for (const ir::Code::Instruction& instruction : code.instructions)
+      if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction)) owners.emplace(launch, &code);
+  };
+  add(program);
+  for (const ir::Code& function : program.functions) add(function);
+  return owners;
 }
 
-std::vector<const ir::Code::Launch*> entry_launches(const ir::Program& program) {
-  std::vector<const ir::Code::Launch*> launches;
-  for (const ir::Code::Instruction& instruction : program.instructions)
-    if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction)) launches.push_back(launch);
-  return launches;
+// What tells a region's segments apart, where it has any: position among its parameters.
+std::optional<std::size_t> offsets_parameter(const ir::Region& region) {
+  const ir::LoopForm form = ir::derive_loop_form(region);
+  const auto* attention = std::get_if<ir::AttentionForm>(&form.skeleton);
+  if (attention == nullptr || !attention->segments) return std::nullopt;
+  return static_cast<std::size_t>(attention->segments->offsets);
 }
 
 }  // namespace
@@ -94,15 +95,36 @@ ir::KernelError run(const Running& with, const Code& code, const Captured& launc
 RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable, std::vector<std::vector<ir::Tensor>> calls)
     : executable_(std::move(executable)), context_(executable_), calls_(std::move(calls)) {
   internal_check(executable_->originals().size() == executable_->program().constants.size(), "the executable keeps the model's constants");
-  for (const std::vector<ir::Tensor>& call : calls_) {
-    context_.record_launches(true);
-    context_.run(call);
-    std::vector<LaunchKeys>& launches = launches_.emplace_back();
-    for (const runtime::LaunchRecord& record : context_.launches()) launches.push_back({record.kernel, record.keys});
-  }
-  context_.record_launches(false);
   if (!context_.session().observe({}))
     throw Error(ErrorKind::Unsupported, "kernels of this device cannot be tried one by one: the host does not see its memory");
+  const DeviceLimits limits = measure_limits(executable_->pool());
+  const std::vector<ir::Program::Kernel>& kernels = executable_->program().kernels;
+  std::vector<std::optional<std::size_t>> offsets;
+  for (const ir::Program::Kernel& kernel : kernels) offsets.push_back(offsets_parameter(kernel.region));
+  context_.record_launches(true);
+  for (const std::vector<ir::Tensor>& call : calls_) {
+    // By kernel and keys; launches of one call that agree in these do the same work.
+    std::map<std::pair<std::int32_t, std::vector<std::int64_t>>, double> rooflines;
+    context_.session().observe([&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
+      const auto k = static_cast<std::size_t>(work.launch->kernel);
+      const ir::Region& region = kernels.at(k).region;
+      const auto [known, fresh] = rooflines.try_emplace({work.launch->kernel, dims_at(region, region.keys, work.extents)}, 0);
+      if (!fresh) return;
+      std::span<const std::int64_t> segments;
+      if (offsets[k]) {
+        const ir::TensorType& type = region.body.tensor_type(region.body.body.parameters.at(*offsets[k]));
+        segments = {static_cast<const std::int64_t*>(buffers[*offsets[k]]),
+                    static_cast<std::size_t>(dims_at(region, type.dims, work.extents).at(0))};
+      }
+      known->second = roofline_seconds(least_work(region, work.extents, segments), limits);
+    });
+    context_.run(call);
+    std::vector<LaunchKeys>& launches = launches_.emplace_back();
+    for (const runtime::LaunchRecord& record : context_.launches())
+      launches.push_back({record.kernel, record.keys, rooflines[{record.kernel, record.keys}]});
+  }
+  context_.session().observe({});
+  context_.record_launches(false);
 }
 
 RegionBench::~RegionBench() = default;
@@ -119,24 +141,22 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
 
   const ir::Program& program = executable_->program();
   const ir::Region& region = program.kernels.at(static_cast<std::size_t>(kernel)).region;
-  const std::vector<const ir::Code::Launch*> entry = entry_launches(program);
+  const std::map<const ir::Code::Launch*, const ir::Code*> owners = launch_owners(program);
   const std::vector<ir::ValueId>& parameters = region.body.body.parameters;
   const std::vector<ir::ValueId>& results = region.body.body.results;
   std::vector<Captured>& all = captured_[call];
   std::map<std::vector<std::int64_t>, std::size_t> counts;
   context_.session().observe([&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
-    // Buffers of another function's code are not the entry's.
-    if (work.launch->kernel != kernel || std::ranges::find(entry, work.launch) == entry.end()) return;
+    if (work.launch->kernel != kernel) return;
     Captured launch;
     launch.extents.assign(work.extents.begin(), work.extents.end());
-    launch.keys.clear();
-    for (const ir::Dim& key : region.keys) launch.keys.push_back(dims_at(region, {key}, launch.extents)[0]);
+    launch.keys = dims_at(region, region.keys, launch.extents);
     constexpr std::size_t most_layers = 4;
     if (++counts[launch.keys] > most_layers) return;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const ir::TensorType& type = region.body.tensor_type(parameters[i]);
       const std::vector<std::int64_t> dims = dims_at(region, type.dims, launch.extents);
-      const ir::Code::Buffer& buffer = program.buffers[static_cast<std::size_t>(work.launch->buffers[i])];
+      const ir::Code::Buffer& buffer = owners.at(work.launch)->buffers[static_cast<std::size_t>(work.launch->buffers[i])];
       if (buffer.place == Place::Constant) {
         launch.buffers.push_back(buffers[i]);
         launch.inputs.push_back(executable_->originals().at(static_cast<std::size_t>(buffer.index)));

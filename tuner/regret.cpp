@@ -59,11 +59,24 @@ std::size_t candidate_of(const RegionLatencies& latencies, const ir::TunedEntry&
   return found;
 }
 
-std::size_t fastest(const RegionLatencies& latencies, std::size_t point) {
+std::size_t fastest(const std::vector<std::vector<double>>& seconds, std::size_t point) {
   std::size_t best = 0;
-  for (std::size_t c = 1; c < latencies.candidates.size(); ++c)
-    if (latencies.seconds[c][point] < latencies.seconds[best][point]) best = c;
+  for (std::size_t c = 1; c < seconds.size(); ++c)
+    if (seconds[c][point] < seconds[best][point]) best = c;
   return best;
+}
+
+double paid_seconds(const FreshLatencies& region, std::size_t candidate, std::size_t point) {
+  const double first = region.latencies.seconds[candidate][point];
+  return region.again.empty() ? first : (first + region.again[candidate][point]) / 2;
+}
+
+double best_seconds(const FreshLatencies& region, std::size_t point) {
+  const std::vector<std::vector<double>>& first = region.latencies.seconds;
+  const std::size_t by_first = fastest(first, point);
+  if (region.again.empty()) return first[by_first][point];
+  const double crossed = (region.again[by_first][point] + first[fastest(region.again, point)][point]) / 2;
+  return std::isinf(crossed) ? first[by_first][point] : crossed;
 }
 
 // ---- The usual ways ----
@@ -189,7 +202,7 @@ std::vector<std::int64_t> equal_shares(std::span<const RegionLatencies> regions,
   for (std::size_t r = 0; r < regions.size(); ++r) {
     double time = 0;
     for (std::size_t p = 0; p < regions[r].points.size(); ++p)
-      time += regions[r].weights[p] * regions[r].seconds[fastest(regions[r], p)][p];
+      time += regions[r].weights[p] * regions[r].seconds[fastest(regions[r].seconds, p)][p];
     by_time.emplace_back(-time, r);
   }
   std::ranges::sort(by_time);
@@ -213,7 +226,7 @@ std::vector<Strategy> usual_strategies(std::span<const RegionLatencies> seen, st
     for (std::size_t p = 0; p < unseen[r].points.size(); ++p) {
       ir::Bucket point;
       for (const std::int64_t key : unseen[r].points[p]) point.intervals.push_back({key, key, std::max<std::int64_t>(key, 1)});
-      exact.push_back(row_for(unseen[r], fastest(unseen[r], p), point));
+      exact.push_back(row_for(unseen[r], fastest(unseen[r].seconds, p), point));
     }
     std::vector<ir::TunedEntry> tables[] = {powers_table(seen[r], shares[r]), uniform_table(seen[r], shares[r]), one_kernel(seen[r]),
                                             std::move(exact)};
@@ -232,8 +245,8 @@ RegretReport regret(std::span<const FreshLatencies> fresh, std::span<const Strat
   for (const FreshLatencies& region : fresh) {
     const RegionLatencies& latencies = region.latencies;
     for (std::size_t p = 0; p < latencies.points.size(); ++p) {
-      const std::size_t best = fastest(latencies, p);
-      report.best_seconds += latencies.weights[p] * latencies.seconds[best][p];
+      const std::size_t best = fastest(latencies.seconds, p);
+      report.best_seconds += latencies.weights[p] * best_seconds(region, p);
       if (!region.again.empty()) noise.push_back({latencies.weights[p], region.again[best][p], latencies.seconds[best][p]});
     }
   }
@@ -252,7 +265,7 @@ RegretReport regret(std::span<const FreshLatencies> fresh, std::span<const Strat
           throw Error(ErrorKind::Inputs, fmt::format("the table of `{}` picks `{}` for a shape at which it was not timed afresh",
                                                      strategy.name, to_string(strategy.tables[r][row].schedule)));
         }
-        paid.push_back({latencies.weights[p], latencies.seconds[candidate][p], latencies.seconds[fastest(latencies, p)][p]});
+        paid.push_back({latencies.weights[p], paid_seconds(fresh[r], candidate, p), best_seconds(fresh[r], p)});
         own.expected_seconds += paid.back().weight * paid.back().seconds;
       }
     }

@@ -11,7 +11,8 @@
 namespace anydim::tuner {
 
 // Fresh times of one region at unseen points. `latencies.seconds` holds the finalists re-measured; `again` the same measurements made a second time
-// (same shape as latencies.seconds), which gives the noise floor.
+// (same shape as latencies.seconds), which gives the noise floor. With both, what is best is chosen by one timing and paid by the other, each way once: the luckiest of
+// several noisy times would be better than anything there is. A chosen schedule pays the mean of its two.
 struct FreshLatencies {
   RegionLatencies latencies;
   std::vector<std::vector<double>> again{};

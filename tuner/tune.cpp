@@ -11,73 +11,16 @@
 
 #include "ir/error.h"
 #include "ir/schedule_space.h"
+#include "tuner/observed.h"
 #include "tuner/text_hash.h"
 #include "tuner/tolerance.h"
+#include "tuner/unseen_regret.h"
 
 namespace anydim::tuner {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-const ir::Program::Kernel& kernel_of(const TuneSubject& subject, std::int32_t kernel) {
-  return subject.program.kernels.at(static_cast<std::size_t>(kernel));
-}
-
-const ir::DispatchTable::Entry& entry_for(const ir::DispatchTable& table, std::span<const std::int64_t> keys) {
-  std::size_t met = 0;
-  while (met + 1 < table.entries.size() && !table.entries[met].bucket.contains(keys)) ++met;
-  return table.entries[met];
-}
-
-double estimated_work(const TuneSubject& subject, const std::vector<LaunchKeys>& launches) {
-  double seconds = 0;
-  for (const LaunchKeys& launch : launches) {
-    const ir::Program::Kernel& kernel = kernel_of(subject, launch.kernel);
-    seconds +=
-        subject.backend.estimate(kernel.region, entry_for(kernel.table, launch.keys).schedule, launch.keys, subject.environment.threads);
-  }
-  return seconds;
-}
-
-// What sampled calls launch: by arithmetic where shapes decide, else by running fewer of them.
-struct Observed {
-  Workload workload;
-  std::vector<std::vector<LaunchKeys>> launches;
-  std::vector<double> work;
-};
-
-Observed observe(const TuneSubject& subject, const Workload& workload, const TuneDevice& device) {
-  constexpr std::size_t most_run = 32;
-  Observed observed{.workload = workload, .launches = {}, .work = {}};
-  const ShapeWalk walk(subject.program);
-  if (walk.possible()) {
-    for (const Call& call : workload.calls) observed.launches.push_back(walk.launches(subject.shape, call));
-  } else {
-    std::vector<Call>& calls = observed.workload.calls;
-    if (calls.size() > most_run) {
-      std::vector<Call> fewer;
-      for (std::size_t i = 0; i < most_run; ++i) fewer.push_back(calls[i * calls.size() / most_run]);
-      calls = std::move(fewer);
-    }
-    observed.launches = device.prepare(calls);
-    if (observed.launches.size() != calls.size()) return {};  // interrupted
-  }
-  for (const std::vector<LaunchKeys>& launches : observed.launches) observed.work.push_back(estimated_work(subject, launches));
-  return observed;
-}
-
-std::vector<Call> calls_to_prepare(const TuneSubject& subject, const Observed& observed, const KeyPoints& points) {
-  std::vector<Call> calls{small_call(subject.shape)};
-  for (const std::size_t representative : points.representatives) calls.push_back(observed.workload.calls[representative]);
-  return calls;
-}
-
-TrialRequest request_for(const RegionPoints& points, const ir::Schedule& schedule) {
-  TrialRequest request{.kernel = points.kernel, .schedule = schedule, .points = {}};
-  for (std::size_t p = 0; p < points.points.size(); ++p) request.points.push_back({points.calls[p] + 1, points.points[p]});
-  return request;
-}
 
 SearchRegion search_region(const TuneSubject& subject, const RegionPoints& points) {
   const ir::Program::Kernel& kernel = kernel_of(subject, points.kernel);
@@ -110,6 +53,7 @@ class Run {
     for (const SearchRegion& region : search_.regions()) {
       space_ += static_cast<std::int64_t>(region.candidates.size());
       noise_.emplace_back(region.points.size(), 0.0);
+      rooflines_.emplace_back(region.points.size(), 0.0);
     }
   }
 
@@ -136,9 +80,55 @@ class Run {
     }
   }
 
-  // False: interrupted.
-  bool measure() {
-    while (seconds_left() > 0) {
+  // Has the device load the calls, and keeps what it tells of their launches.
+  void prepare(const std::vector<Call>& calls) {
+    const auto begin = Clock::now();
+    const std::vector<std::vector<LaunchKeys>> launches = device_.prepare(calls);
+    prepare_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+    for (std::size_t r = 0; r < points_.size(); ++r) {
+      for (std::size_t p = 0; p < points_[r].points.size(); ++p) {
+        const std::size_t call = points_[r].calls[p] + 1;
+        if (call >= launches.size()) continue;
+        for (const LaunchKeys& launch : launches[call])
+          if (launch.kernel == points_[r].kernel && launch.keys == points_[r].points[p]) rooflines_[r][p] = launch.roofline_seconds;
+      }
+    }
+  }
+
+  // Seconds at a point that no kernel can beat; 0: not known. Where one did, the limits were measured too low, and its time is the limit.
+  double roofline(std::size_t region, std::size_t point) const {
+    double least = search_.incumbent_seconds(region, point);
+    for (std::size_t c = 0; c < search_.regions()[region].candidates.size(); ++c)
+      if (const std::vector<double>& ratios = search_.ratios({region, c}); !ratios.empty())
+        least = std::min(least, ratios[point] * search_.incumbent_seconds(region, point));
+    return std::min(least, rooflines_[region][point]);
+  }
+
+  // A chosen row, with the mean roofline of the points that its bucket holds.
+  ChosenEntry chosen(std::size_t region, const ir::TunedEntry& entry) const {
+    const SearchRegion& searched = search_.regions()[region];
+    double weights = 0, sum = 0;
+    for (std::size_t p = 0; p < searched.points.size(); ++p) {
+      if (!entry.bucket.contains(searched.points[p])) continue;
+      weights += searched.weights[p];
+      sum += searched.weights[p] * roofline(region, p);
+    }
+    return {.entry = entry, .roofline_seconds = weights > 0 ? std::min(sum / weights, entry.seconds) : 0};
+  }
+
+  // What loading and timing every finalist twice at `points` new calls is likely to take; a third of the budget at most.
+  double regret_reserve(std::size_t points) const {
+    if (trials_ == 0) return 0.1 * rules_.budget_seconds;
+    constexpr double finalists = 4;  // a region
+    const double share = static_cast<double>(points) / static_cast<double>(std::max<std::size_t>(rules_.points, 1));
+    const double needed =
+        prepare_seconds_ + 2 * finalists * static_cast<double>(points_.size()) * share * trial_seconds_ / static_cast<double>(trials_);
+    return std::min(needed, rules_.budget_seconds / 3);
+  }
+
+  // False: interrupted. Goes on while more than `reserve` seconds of the budget are left.
+  bool measure(const std::function<double()>& reserve) {
+    while (seconds_left() > reserve()) {
       std::vector<Attempt> attempts;
       while (attempts.size() < std::max<std::size_t>(device_.width, 1)) {
         std::optional<Attempt> attempt = search_.next();
@@ -154,7 +144,7 @@ class Run {
   }
 
   // Kept challengers timed afresh at the same points: the luckiest of many noisy times is too good to be true.
-  bool confirm(const Partition& partition, std::span<const RegionLatencies> latencies) {
+  bool confirm(const Partition& partition, std::span<const RegionLatencies> latencies, double reserve) {
     std::vector<Attempt> attempts;
     for (std::size_t r = 0; r < points_.size(); ++r) {
       for (const std::size_t kept : partition.regions[r].candidates) {
@@ -165,7 +155,12 @@ class Run {
         if (!incumbent && confirmed_.insert({{r, attempt.candidate}, true}).second) attempts.push_back(attempt);
       }
     }
-    return attempts.empty() || try_all(attempts);
+    const std::size_t width = std::max<std::size_t>(device_.width, 1);
+    for (std::size_t i = 0; i < attempts.size() && seconds_left() > reserve; i += width) {
+      const auto first = attempts.begin() + static_cast<std::ptrdiff_t>(i);
+      if (!try_all({first, first + static_cast<std::ptrdiff_t>(std::min(width, attempts.size() - i))})) return false;
+    }
+    return true;
   }
 
   const Search& search() const { return search_; }
@@ -174,6 +169,7 @@ class Run {
   std::int64_t reused() const { return reused_; }
   std::int64_t space() const { return space_; }
   const std::map<Outcome, std::int64_t>& failures() const { return failures_; }
+  double seconds_left() const { return rules_.budget_seconds - std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
  private:
   static std::vector<SearchRegion> regions_of(const TuneSubject& subject, const KeyPoints& points) {
@@ -184,7 +180,6 @@ class Run {
   static SearchRules rules_of(const TuneRules& rules) { return rules.search; }
 
   const ir::Region& region(std::size_t r) const { return kernel_of(subject_, points_[r].kernel).region; }
-  double seconds_left() const { return rules_.budget_seconds - std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
   std::optional<Attempt> any_untried() const {
     for (std::size_t r = 0; r < search_.regions().size(); ++r)
@@ -218,6 +213,7 @@ class Run {
 
   // False: interrupted.
   bool try_all(const std::vector<Attempt>& attempts) {
+    const auto begin = Clock::now();
     std::vector<TrialRequest> requests;
     for (const Attempt& attempt : attempts) {
       requests.push_back(request_for(points_[attempt.region], search_.regions()[attempt.region].candidates[attempt.candidate]));
@@ -228,9 +224,14 @@ class Run {
       if (!trial) return false;
       take(attempt, *trial);
     }
-    if (!device_.measure_many) return true;
+    const auto measured = [&] { trial_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count(); };
+    if (!device_.measure_many) {
+      measured();
+      return true;
+    }
     const std::vector<Trial> trials = device_.measure_many(requests);
     for (std::size_t i = 0; i < trials.size(); ++i) take(attempts[i], trials[i]);
+    measured();
     return trials.size() == attempts.size();
   }
 
@@ -242,7 +243,15 @@ class Run {
                      .space = static_cast<std::size_t>(space_),
                      .best_seconds = search_.best_seconds(),
                      .default_seconds = search_.default_seconds(),
+                     .roofline_seconds = call_roofline(),
                      .seconds_left = std::max(seconds_left(), 0.0)});
+  }
+
+  double call_roofline() const {
+    double seconds = 0;
+    for (std::size_t r = 0; r < points_.size(); ++r)
+      for (std::size_t p = 0; p < points_[r].points.size(); ++p) seconds += points_[r].weights[p] * roofline(r, p);
+    return seconds;
   }
 
   void take(const Attempt& attempt, const Trial& trial) {
@@ -287,71 +296,14 @@ class Run {
   const TuneHooks& hooks_;
   Clock::time_point begin_;
   Search search_;
-  std::vector<std::vector<double>> noise_;  // [region][point]: 95 % spread of A against A
+  std::vector<std::vector<double>> noise_;      // [region][point]: 95 % spread of A against A
+  std::vector<std::vector<double>> rooflines_;  // [region][point]: as the device tells; 0: not known
+  double trial_seconds_ = 0;                    // of all trials, on the wall
+  double prepare_seconds_ = 0;
   std::map<std::pair<std::size_t, std::size_t>, bool> confirmed_;
   std::map<Outcome, std::int64_t> failures_;
   std::int64_t trials_ = 0, reused_ = 0, space_ = 0;
 };
-
-// The finalists at calls that were never measured, twice.
-std::optional<RegretReport> measure_regret(const TuneSubject& subject, const Observed& unseen, const TuneRules& rules,
-                                           const TuneDevice& device, const TuneResult& result) {
-  KeyPoints points = choose_points(unseen.workload, unseen.launches, unseen.work, rules.unseen_calls);
-  device.prepare(calls_to_prepare(subject, unseen, points));
-  std::vector<FreshLatencies> fresh;
-  std::vector<RegionLatencies> unseen_latencies;
-  Strategy tuned{.name = "tuned", .kernels = result.partition.kernels, .tables = {}};
-  std::vector<RegionLatencies> seen;
-  for (std::size_t i = 0; i < result.latencies.size(); ++i) {
-    const auto at = std::ranges::find(points.regions, result.kernels[i], &RegionPoints::kernel);
-    if (at == points.regions.end()) continue;
-    FreshLatencies one{.latencies = {.region = result.latencies[i].region,
-                                     .range = result.latencies[i].range,
-                                     .points = at->points,
-                                     .weights = at->weights,
-                                     .candidates = result.latencies[i].candidates,
-                                     .seconds = {},
-                                     .edges = result.latencies[i].edges}};
-    // Finalists: what any strategy may pick is best somewhere, kept, or an incumbent; the rest is left out as too slow to matter.
-    std::vector<bool> finalist(one.latencies.candidates.size());
-    for (const std::size_t kept : result.partition.regions[i].candidates) finalist[kept] = true;
-    for (std::size_t p = 0; p < result.latencies[i].points.size(); ++p) {
-      std::size_t best = 0;
-      for (std::size_t c = 0; c < finalist.size(); ++c)
-        if (result.latencies[i].seconds[c][p] < result.latencies[i].seconds[best][p]) best = c;
-      finalist[best] = true;
-    }
-    RegionLatencies kept_seen = result.latencies[i];
-    for (std::size_t c = finalist.size(); c-- > 0;) {
-      if (finalist[c]) continue;
-      one.latencies.candidates.erase(one.latencies.candidates.begin() + static_cast<std::ptrdiff_t>(c));
-      kept_seen.candidates.erase(kept_seen.candidates.begin() + static_cast<std::ptrdiff_t>(c));
-      kept_seen.seconds.erase(kept_seen.seconds.begin() + static_cast<std::ptrdiff_t>(c));
-      if (!kept_seen.measured.empty()) kept_seen.measured.erase(kept_seen.measured.begin() + static_cast<std::ptrdiff_t>(c));
-    }
-    std::vector<double> base(at->points.size());
-    for (const bool again : {false, true}) {
-      std::vector<std::vector<double>>& seconds = again ? one.again : one.latencies.seconds;
-      for (const KernelCandidate& candidate : one.latencies.candidates) {
-        const std::optional<Trial> trial = device.measure(request_for(*at, candidate.schedule));
-        if (!trial) return std::nullopt;
-        std::vector<double>& row = seconds.emplace_back(at->points.size(), std::numeric_limits<double>::infinity());
-        if (trial->outcome != Outcome::Ok) continue;
-        for (std::size_t p = 0; p < row.size(); ++p) {
-          if (base[p] == 0) base[p] = trial->points[p].incumbent_seconds;
-          row[p] = trial->points[p].ratio * base[p];
-        }
-      }
-    }
-    unseen_latencies.push_back(one.latencies);
-    fresh.push_back(std::move(one));
-    seen.push_back(std::move(kept_seen));
-    tuned.tables.push_back(result.partition.regions[i].entries);
-  }
-  std::vector<Strategy> strategies = usual_strategies(seen, unseen_latencies, rules.most_kernels);
-  strategies.insert(strategies.begin(), std::move(tuned));
-  return regret(fresh, strategies);
-}
 
 std::string report_text(const TuneResult& result, const std::string& fingerprint) {
   nlohmann::ordered_json report = {{"fingerprint", fingerprint}, {"space", result.space}, {"reused", result.reused}};
@@ -369,6 +321,7 @@ std::string report_text(const TuneResult& result, const std::string& fingerprint
       report["strategies"].push_back(std::move(row));
     }
     report["noise"] = shown(result.regret->noise);
+    report["share"] = result.regret_share;
   }
   return report.dump();
 }
@@ -483,12 +436,14 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
     result.space = run.space();
     result.failures.assign(run.failures().begin(), run.failures().end());
   };
-  device.prepare(calls_to_prepare(subject, observed, points));
-  result.interrupted = !run.measure();
+  run.prepare(calls_to_prepare(subject, observed, points));
+  const bool regret_wanted = rules.unseen_calls > 0 && device.measured;
+  const auto reserve = [&] { return regret_wanted ? run.regret_reserve(rules.unseen_calls) : 0; };
+  result.interrupted = !run.measure([&] { return 1.2 * reserve(); });  // a little for timing kept kernels again
   for (int round = 0; round < 3 && !result.interrupted && device.measured; ++round) {
     conclude();
     const std::int64_t before = run.trials();
-    result.interrupted = !run.confirm(result.partition, result.latencies);
+    result.interrupted = !run.confirm(result.partition, result.latencies, reserve());
     if (run.trials() == before) break;
   }
   conclude();
@@ -502,16 +457,16 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
                 .lower_bound_seconds = result.partition.lower_bound_seconds,
                 .default_seconds = run.search().default_seconds()};
   if (result.interrupted) return result;
-  if (rules.unseen_calls > 0 && device.measured) {
+  if (regret_wanted) {
     const Observed fresh = observe(subject, unseen, device);
-    if (!fresh.launches.empty()) result.regret = measure_regret(subject, fresh, rules, device, result);
+    if (!fresh.launches.empty()) measure_regret(subject, fresh, rules, device, [&] { return run.seconds_left(); }, result);
   }
   result.run.report = report_text(result, fingerprint);
   std::vector<ChosenTable> tables;
   for (std::size_t i = 0; i < result.latencies.size(); ++i) {
     ChosenTable& table = tables.emplace_back();
     table.region = result.latencies[i].region;
-    for (const ir::TunedEntry& entry : result.partition.regions[i].entries) table.entries.push_back({.entry = entry});
+    for (const ir::TunedEntry& entry : result.partition.regions[i].entries) table.entries.push_back(run.chosen(i, entry));
   }
   database.store_run(subject.environment, result.run, tables);
   return result;

@@ -28,7 +28,7 @@ struct TuneSubject {
 };
 
 struct TuneRules {
-  double budget_seconds = 600;
+  double budget_seconds = 600;  // of everything from loading the calls to the regret report
   std::int64_t most_kernels = 24;
   std::size_t points = 6;        // representative calls
   std::size_t unseen_calls = 6;  // for regret; 0: none is reported
@@ -40,6 +40,7 @@ struct TuneProgress {
   std::string region, candidate;  // at work
   std::size_t trials = 0, space = 0;
   double best_seconds = 0, default_seconds = 0;  // of a call, as far as known
+  double roofline_seconds = 0;                   // of a call: what arithmetic and memory allow; 0: not known
   double seconds_left = 0;                       // of the budget
 };
 
@@ -66,6 +67,7 @@ struct TuneResult {
   std::vector<std::int32_t> kernels;       // of each, in Program::kernels
   Partition partition;
   std::optional<RegretReport> regret;
+  double regret_share = 0;  // of a call's expected time, in regions that the report covers; the rest had no time left
   std::int64_t trials = 0, reused = 0, space = 0;            // candidates: tried now, known from before, all there are
   std::vector<std::pair<Outcome, std::int64_t>> failures{};  // by outcome, where there were any
 };

@@ -57,6 +57,7 @@ Workload traced_workload(const ModelShape& model, const Trace& trace);
 struct LaunchKeys {
   std::int32_t kernel = 0;
   std::vector<std::int64_t> keys;
+  double roofline_seconds = 0;  // what arithmetic and memory allow at least (tuner/roofline.h); 0: not known
 };
 
 // Evaluates a program's sizes without running it.

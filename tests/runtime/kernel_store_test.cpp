@@ -196,5 +196,21 @@ TEST_F(KernelStoreTest, ClosingWaitsForOneKernelOnly) {
   EXPECT_LE(backend->compiled(), 3);
 }
 
+TEST_F(KernelStoreTest, ReplacedCodeIsFreedWhenItsUsersGiveItBack) {
+  const auto backend = test::scale_backend();
+  const auto kernels = store(backend);
+  kernels->load(true);
+  kernels->complete();
+  auto used = kernels->tables();
+  const std::weak_ptr<const LoadedKernel> replaced = used->kernels[0][0];
+  std::vector<ir::DispatchTable> tables = used->dispatch->tables;
+  tables[0].entries.erase(tables[0].entries.begin());
+  kernels->retune(std::move(tables));
+  EXPECT_FALSE(replaced.expired()) << "a call may still run it";
+  kernels->give_back(std::move(used));
+  for (int wait = 0; wait < 500 && !replaced.expired(); ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(replaced.expired());
+}
+
 }  // namespace
 }  // namespace anydim::runtime

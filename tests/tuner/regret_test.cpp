@@ -65,6 +65,21 @@ TEST(Regret, TheNoiseFloorIsTheBestTimedAgain) {
   EXPECT_NEAR(report.noise.percentile_99, 0.1, 1e-12);
 }
 
+TEST(Regret, LuckCountsForNobody) {
+  // Both always take 100; each is lucky once.
+  std::vector<FreshLatencies> fresh{{crossing({100}), {}}};
+  fresh[0].latencies.seconds = {{90}, {110}};
+  fresh[0].again = {{110}, {90}};
+  const RegretReport report = regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "small")}}}});
+  EXPECT_DOUBLE_EQ(report.best_seconds, 110);
+  EXPECT_DOUBLE_EQ(report.strategies[0].expected_seconds, 100);
+  // A schedule that is better both times is the best by both.
+  fresh[0].latencies.seconds = {{90}, {110}};
+  fresh[0].again = {{92}, {112}};
+  EXPECT_NEAR(regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "large")}}}}).strategies[0].regret.expected_total, 20.0 / 91,
+              1e-12);
+}
+
 TEST(Regret, AScheduleWithoutAFreshTimeIsSaid) {
   std::vector<FreshLatencies> fresh{{crossing({50}), {}}};
   try {

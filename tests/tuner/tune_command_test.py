@@ -17,6 +17,28 @@ MODEL = """fn @main(%x: Tensor[(n, 48), f32]) -> Tensor[(n, 32), f32] where n in
 }
 """
 OTHER = MODEL.replace("48", "40")
+# Products of bf16 operands, which a GPU's tensor cores take.
+HALF = MODEL.replace("f32", "bf16")
+# One product in a loop's body, one in a function that is called.
+LOOP = """fn @main(%x: Tensor[(n, 48), f32]) -> Tensor[(n, 32), f32] where n in [1, 64] {
+  %trips = constant(i64 () [3])
+  %w = constant(f32 (48, 48) @random(1))
+  %last = loop(%trips, none, %x) body(%i, %on, %carried) {
+    %p = matmul(%carried, %w)
+    %t = tanh(%p)
+    yield %on, %t
+  }
+  %y = call @end(%last)
+  return %y
+}
+
+fn @end(%x: Tensor[(m, 48), f32]) -> Tensor[(m, 32), f32] where m in [1, 64] {
+  %w = constant(f32 (48, 32) @random(2))
+  %p = matmul(%x, %w)
+  %y = relu(%p)
+  return %y
+}
+"""
 
 
 class Tune(unittest.TestCase):
@@ -27,6 +49,8 @@ class Tune(unittest.TestCase):
                                 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
         (self.folder / "model.anydim").write_text(MODEL)
         (self.folder / "other.anydim").write_text(OTHER)
+        (self.folder / "half.anydim").write_text(HALF)
+        (self.folder / "loop.anydim").write_text(LOOP)
 
     def anydim(self, *words, prefix=()):
         return subprocess.run([*prefix, os.environ["ANYDIM"], *map(str, words)], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=300)
@@ -57,6 +81,78 @@ class Tune(unittest.TestCase):
         self.assertGreater(more["reused"], 3)
         self.assertEqual(self.tune("--quiet", "--budget", "8s", "--max-kernels", "4").stderr, "")
 
+    def shown(self, database):
+        done = self.anydim("tune", "--show", "--json", "--db", database)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["tables"]
+
+    def test_the_budget_holds_regret_too(self):
+        begin = time.monotonic()
+        done = self.tune("--json", "--budget", "8s", "--exhaustive")
+        took = time.monotonic() - begin
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(took, 8 + 12)  # starting the command and its measuring processes, and one trial
+        regret = json.loads(done.stdout)["regret"]
+        self.assertGreater(regret["share"], 0)
+        self.assertEqual(regret["strategies"][0]["name"], "tuned")
+
+    def test_times_are_held_against_the_roofline(self):
+        self.assertEqual(self.tune("--quiet", "--budget", "3s").returncode, 0)
+        shares = [entry["share_of_roofline"] for table in self.shown("t.db") for entry in table["entries"]]
+        self.assertTrue(shares)
+        for share in shares:
+            self.assertGreater(share, 0)
+            self.assertLessEqual(share, 1)
+        self.assertRegex(self.anydim("tune", "--show", "--db", "t.db").stdout, r"us, [0-9]+ % of the roofline  tuned, measured")
+
+    def test_precisions_are_apart(self):
+        for precision in ("f32", "bf16"):
+            done = self.tune("--json", "--budget", "3s", "--precision", precision)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertGreater(result["trials"], 1)
+            self.assertEqual((result["reused"], result["failures"]), (0, {}))
+        tables = self.shown("t.db")
+        self.assertEqual({table["precision"] for table in tables}, {"f32", "bf16"})
+        self.assertNotEqual(*[table["region"] + table["generator"] + table["precision"] for table in tables][:2])
+        explained = json.loads(self.anydim("explain", "model.anydim", "--shape", "x=9x48", "--db", "t.db", "--threads", "1", "--precision", "bf16", "--json").stdout)
+        self.assertIn("tuned, measured", json.dumps(explained))
+
+    def test_regions_in_loops_and_functions(self):
+        done = self.anydim("tune", "loop.anydim", "--distribution", "uniform(4, 60)", "--db", "t.db", "--threads", "1", "--points", "2", "--budget", "8s", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["failures"], {})
+        products = [table for table in self.shown("t.db") if any(entry["schedule"].startswith("matmul") for entry in table["entries"])]
+        self.assertEqual(len(products), 2)
+        for table in products:
+            for entry in table["entries"]:
+                self.assertEqual(entry["chosen"], "tuned, measured")
+                self.assertGreater(entry["us"], 0)
+
+    def test_a_recorded_matrix_stands_for_a_gpu(self):
+        words = ["half.anydim", "--device", "cuda", "--gpu", "h200", "--distribution", "uniform(4, 60)", "--points", "3", "--budget", "60s"]
+        predicted = self.anydim("tune", *words, "--db", "p.db", "--json")
+        if predicted.returncode == 6:
+            self.skipTest(predicted.stderr)
+        self.assertEqual(predicted.returncode, 0, predicted.stderr)
+        self.assertEqual({entry["chosen"] for table in self.shown("p.db") for entry in table["entries"]}, {"tuned, predicted"})
+        self.assertEqual(self.anydim("tune", "--db", "p.db", "--export", "p.json").returncode, 0)
+        measurements = json.loads((self.folder / "p.json").read_text())["environments"][0]["measurements"]
+        schedules = sorted({one["schedule"] for one in measurements if one["schedule"].startswith("matmul")})
+        self.assertGreater(len(schedules), 2)
+        small, large = schedules[0], schedules[-1]
+        matrix = {name: {f"{m}x32x48": 2 if name == (small if m <= 32 else large) else 20 for m in (8, 16, 32, 48, 64)} for name in schedules}
+        (self.folder / "recorded.json").write_text(json.dumps({"matrix": matrix}))
+        done = self.anydim("tune", *words, "--db", "r.db", "--recorded", "recorded.json", "--exhaustive", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        entries = [entry for table in self.shown("r.db") for entry in table["entries"] if entry["schedule"].startswith("matmul")]
+        self.assertEqual({entry["schedule"] for entry in entries}, {small, large})
+        self.assertEqual({entry["chosen"] for entry in entries}, {"tuned, measured"})
+        self.assertEqual(entries[0]["us"], 2)  # the last row also tells of what the rows before it serve
+        (self.folder / "recorded.json").write_text("[]")
+        self.refused(4, "recorded.json: this is no matrix of latencies by schedule and shape", *words, "--recorded", "recorded.json")
+
     def test_interruption_keeps_what_was_measured(self):
         command = [os.environ["ANYDIM"], "tune", "model.anydim", "--distribution", "uniform(4, 60)", "--db", "t.db", "--threads", "1", "--budget", "100s", "--exhaustive", "--json"]
         running = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -81,6 +177,15 @@ class Tune(unittest.TestCase):
         self.refused(4, "empty.txt: there is no length in it", "model.anydim", "--lengths", "empty.txt")
         self.refused(2, "--max-kernels 0 is below the 1 regions of the model, each of which needs one kernel; give 1 or more",
                      "model.anydim", "--distribution", "constant(3)", "--max-kernels", "0")
+        (self.folder / "words.txt").write_text("12\nmany\n")
+        self.refused(4, "words.txt:2: expected a length or a JSON list of token ids, got 'many'", "model.anydim", "--lengths", "words.txt")
+        self.refused(2, "--gpu predicts for a GPU; give --device cuda too", "model.anydim", "--distribution", "constant(3)", "--gpu", "h200")
+        self.refused(2, "--recorded replays what was measured on a GPU; say on which by --gpu and --device cuda",
+                     "model.anydim", "--distribution", "constant(3)", "--recorded", "r.json")
+        for words in (("--device", "tpu"), ("--device", "cuda", "--gpu", "tpu")):
+            done = self.anydim("tune", "model.anydim", "--distribution", "constant(3)", "--db", "t.db", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, "tpu.*(cpu.*cuda|h200)")
         done = self.anydim("tune", "model.anydim", "--distribution", "constant(3)", "--resume", "--db", "none.db")
         self.assertEqual((done.returncode, done.stderr), (4, "anydim: none.db: there is no such database to resume from\n"))
 
@@ -110,6 +215,82 @@ class Tune(unittest.TestCase):
         done = subprocess.run(["mpirun", "-n", "2", os.environ["ANYDIM"], *words, "1", ":", "-n", "1", os.environ["ANYDIM"], *words, "2"], cwd=self.folder,
                               env=self.environment, capture_output=True, text=True, timeout=300)
         self.assertIn("rank 2 measures nothing: its environment is not rank 0's: threads 2 instead of 1", done.stderr)
+
+    def start_ranks(self, database, *launcher):
+        command = ["mpirun", *launcher, "-n", "3", os.environ["ANYDIM"], "tune", "model.anydim", "--distribution", "uniform(4, 60)", "--points", "2", "--threads", "1",
+                   "--exhaustive", "--budget", "25s", "--db", database, "--json"]
+        running = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(running.kill)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:  # until something was measured
+            time.sleep(0.5)
+            done = self.anydim("tune", "--show", "--json", "--db", database)
+            if done.returncode == 0 and json.loads(done.stdout)["measurements"] > 4:
+                return running
+        self.fail("nothing was measured")
+
+    @staticmethod
+    def rank_of(process, rank):
+        """The process of a rank among the launcher's children."""
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                if parent == process.pid and f"OMPI_COMM_WORLD_RANK={rank}" in (folder / "environ").read_text().split("\0"):
+                    return int(folder.name)
+            except (OSError, ValueError):
+                continue
+        raise AssertionError(f"rank {rank} is not there")
+
+    @unittest.skipUnless(shutil.which("mpirun"), "Open MPI is not installed")
+    def test_a_rank_that_dies_ends_the_run_and_loses_nothing(self):
+        for rank in (0, 2):
+            running = self.start_ranks(f"{rank}.db")
+            os.kill(self.rank_of(running, rank), signal.SIGKILL)
+            running.communicate(timeout=30)
+            self.assertNotEqual(running.returncode, 0)
+            resumed = self.anydim("tune", "model.anydim", "--distribution", "uniform(4, 60)", "--points", "2", "--threads", "1", "--budget", "2s", "--db", f"{rank}.db", "--resume", "--json")
+            self.assertEqual(resumed.returncode, 0, resumed.stderr)
+            self.assertGreater(json.loads(resumed.stdout)["reused"], 1)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "Open MPI is not installed")
+    def test_others_go_on_without_a_rank(self):
+        running = self.start_ranks("ranks.db", "--enable-recovery")
+        os.kill(self.rank_of(running, 2), signal.SIGKILL)
+        out, err = running.communicate(timeout=120)
+        self.assertIn("rank 2 was lost; others took over its work", err)
+        self.assertGreater(json.loads(out)["trials"], 5)
+        self.assertTrue(self.shown("ranks.db"))
+
+    @unittest.skipUnless(shutil.which("mpirun") and shutil.which("ip") and shutil.which("unshare"), "Open MPI or network namespaces are not there")
+    def test_two_hosts(self):
+        """Two network namespaces, each with a host name of its own, joined by a cable; what stands for ssh enters the other one."""
+        def ip(*words, must=True):
+            done = subprocess.run(["ip", *words], capture_output=True, text=True)
+            if must and done.returncode != 0:
+                self.skipTest(f"no network namespaces here: {done.stderr}")
+
+        hosts = [f"anydim_{name}_{os.getpid()}" for name in "ab"]
+        cables = [f"any{name}{os.getpid() % 100000}" for name in "ab"]
+        for host in hosts:
+            self.addCleanup(ip, "netns", "del", host, must=False)
+            ip("netns", "add", host)
+        ip("link", "add", cables[0], "netns", hosts[0], "type", "veth", "peer", "name", cables[1], "netns", hosts[1])
+        for number, (host, cable) in enumerate(zip(hosts, cables), start=1):
+            ip("-n", host, "addr", "add", f"10.213.7.{number}/24", "dev", cable)
+            ip("-n", host, "link", "set", "lo", "up")
+            ip("-n", host, "link", "set", cable, "up")
+        agent = self.folder / "agent.sh"
+        agent.write_text(f'#!/bin/sh\nshift\nexec ip netns exec {hosts[1]} unshare --uts sh -c "hostname anydim-b; touch second; $*"\n')
+        agent.chmod(0o755)
+        network = "10.213.7.0/24"
+        launcher = ["mpirun", "--mca", "plm_rsh_agent", str(agent), "--mca", "oob_tcp_if_include", network, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", network,
+                    "--host", "10.213.7.1:2,10.213.7.2:2", "-n", "4"]
+        done = self.tune("--budget", "8s", "--json", prefix=("ip", "netns", "exec", hosts[0], "unshare", "--uts", "sh", "-c", 'hostname anydim-a; exec "$@"', "sh", *launcher))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "second").exists())
+        result = json.loads(done.stdout)
+        self.assertGreater(result["trials"], 3)
+        self.assertEqual(result["failures"], {})
 
 
 if __name__ == "__main__":

@@ -240,6 +240,38 @@ TEST(Tune, PredictsWhereNothingCanBeTimed) {
   EXPECT_LE(result.run.expected_seconds, result.run.default_seconds * 1.001);
 }
 
+TEST(Roofline, CountsWhatALaunchMustDo) {
+  const Tuned tuned(0);
+  const TuneSubject subject = tuned.subject();
+  const LeastWork work = least_work(subject.program.kernels[0].region, std::vector<std::int64_t>{8});
+  EXPECT_DOUBLE_EQ(work.multiply_adds, 8 * 32 * 48);
+  EXPECT_DOUBLE_EQ(work.bytes, 4 * (8 * 48 + 48 * 32 + 8 * 32));
+  EXPECT_FALSE(work.narrow);
+}
+
+TEST(Roofline, IsArithmeticOrMemoryWhicheverTakesLonger) {
+  const DeviceLimits limits{.multiply_adds = 10, .narrow_multiply_adds = 40, .reads = {{100, 50}, {1000, 5}}};
+  EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 100, .bytes = 100}, limits), 10);
+  EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 100, .narrow = true, .bytes = 100}, limits), 2.5);
+  EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 1, .bytes = 101}, limits), 20.2);
+  EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 1, .bytes = 2000}, limits), 400);
+  EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 100, .bytes = 100}, {}), 0);
+}
+
+TEST(Roofline, LimitsAreMeasured) {
+  runtime::WorkerPool pool(1);
+  const DeviceLimits limits = measure_limits(pool);
+  if (limits.multiply_adds == 0) GTEST_SKIP() << "no probe for this processor";
+  EXPECT_GT(limits.multiply_adds, 1e9);
+  EXPECT_GE(limits.narrow_multiply_adds, limits.multiply_adds);
+  ASSERT_GT(limits.reads.size(), 3U);
+  for (std::size_t i = 1; i < limits.reads.size(); ++i) {
+    EXPECT_LT(limits.reads[i - 1].first, limits.reads[i].first);
+    EXPECT_GE(limits.reads[i - 1].second, limits.reads[i].second);
+  }
+  EXPECT_GT(limits.reads.back().second, 1e8);
+}
+
 TEST(Tune, RefusesBadLimits) {
   const Tuned tuned(0);
   const TuneSubject subject = tuned.subject();

@@ -1,0 +1,27 @@
+// What sampled calls launch, and how a launch is asked for on a device.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tuner/tune.h"
+
+namespace anydim::tuner {
+
+const ir::Program::Kernel& kernel_of(const TuneSubject& subject, std::int32_t kernel);
+// The row of the table that serves these keys.
+const ir::DispatchTable::Entry& entry_for(const ir::DispatchTable& table, std::span<const std::int64_t> keys);
+
+// Launches by arithmetic where shapes decide, else by running fewer of the calls.
+struct Observed {
+  Workload workload;
+  std::vector<std::vector<LaunchKeys>> launches;  // one a call; empty: interrupted
+  std::vector<double> work;                       // seconds of each call by the cost model
+};
+Observed observe(const TuneSubject& subject, const Workload& workload, const TuneDevice& device);
+
+// The small call, then the representatives: what TuneDevice::prepare takes.
+std::vector<Call> calls_to_prepare(const TuneSubject& subject, const Observed& observed, const KeyPoints& points);
+TrialRequest request_for(const RegionPoints& points, const ir::Schedule& schedule);
+
+}  // namespace anydim::tuner
