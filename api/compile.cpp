@@ -23,8 +23,8 @@ int thread_count(const CompileOptions& options) { return options.threads > 0 ? o
 
 passes::Policy pass_policy(Policy policy) {
   switch (policy) {
-    case Policy::Symbolic:
-    case Policy::Exact: return passes::Policy::Symbolic;  // a general kernel; runtime specialises it to the shapes met
+    case Policy::Symbolic: return passes::Policy::Symbolic;
+    case Policy::Exact:  // a bucket's kernel answers until runtime has one for the shape met
     case Policy::Bucketed: return passes::Policy::Bucketed;
     case Policy::Library: return passes::Policy::Library;
   }

@@ -2,7 +2,7 @@
 //
 //   first_seen MODEL [SHAPES] [LONGEST] [THREADS]
 //
-// Under the policy `exact` every new shape is answered by the general kernels while its own are compiled in the background. Each of SHAPES (200) distinct
+// Under the policy `exact` every new shape is answered by its buckets' kernels while its own are compiled in the background. Each of SHAPES (200) distinct
 // lengths up to LONGEST (256) is called once, among calls of a known length, as traffic is, then warm: the median of nine calls after its kernels have come. Then, under `bucketed`, the tables are replaced
 // before each call by tables with other kernels in part, and the same lengths are called again. Prints the ratios first call / warm call as JSON: by the clock on the
 // wall, and by the processor time of the calling thread, which other programs on the machine hardly change (with one thread it does all the work of a call).
@@ -17,6 +17,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/anydim.h"
@@ -129,7 +130,8 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
   for (std::size_t turn = 0; turn < lengths.size(); ++turn) {
     const std::vector<ir::Tensor> inputs = inputs_of_length(*bucketed, lengths[turn]);
     const Cost warm = warm_cost(other, inputs);
-    executable_of(*bucketed).kernels().retune(varied(executable_of(*bucketed), turn));
+    // By another thread than the one that calls, as a service does it.
+    std::jthread([&] { executable_of(*bucketed).kernels().retune(varied(executable_of(*bucketed), turn)); }).join();
     retuned.add(cost(other, inputs), warm);
     executable_of(*bucketed).kernels().complete();
   }

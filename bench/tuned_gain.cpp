@@ -1,5 +1,5 @@
 // A model with the tables of a tuning database against the same model by the cost model alone, in one process, in turn, over whole batches of a file's texts.
-// usage: tuned_gain MODEL LENGTHS DATABASE BATCH THREADS ROUNDS
+// usage: tuned_gain MODEL LENGTHS DATABASE BATCH THREADS ROUNDS [bf16]
 #include <fmt/format.h>
 
 #include <chrono>
@@ -34,6 +34,7 @@ double time_call(Contestant& contestant, const std::vector<anydim::ir::Tensor>& 
 int run(char** arguments) {
   using namespace anydim;
   CompileOptions options{.threads = std::atoi(arguments[5])};
+  if (arguments[7] != nullptr) options.precision = parse_precision(arguments[7]);
   Contestant plain = make(arguments[1], options);
   options.database = arguments[3];
   Contestant tuned = make(arguments[1], options);
@@ -71,8 +72,8 @@ int run(char** arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7) {
-    fmt::print(stderr, "usage: tuned_gain MODEL LENGTHS DATABASE BATCH THREADS ROUNDS\n");
+  if (argc != 7 && argc != 8) {
+    fmt::print(stderr, "usage: tuned_gain MODEL LENGTHS DATABASE BATCH THREADS ROUNDS [bf16]\n");
     return 2;
   }
   try {

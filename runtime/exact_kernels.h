@@ -1,4 +1,4 @@
-// Kernels for single shapes, under the policy `exact`: compiled beside the calls when a shape is met, while the general kernel answers.
+// Kernels for single shapes, under the policy `exact`: compiled beside the calls when a shape is met, while its bucket's kernel answers.
 #pragma once
 
 #include <condition_variable>

@@ -1,6 +1,7 @@
 #include "tuner/unseen_regret.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -56,13 +57,15 @@ void measure_regret(const TuneSubject& subject, const Observed& unseen, const Tu
       finalist[best] = true;
     }
     RegionLatencies kept_seen = result.latencies[i];
-    for (std::size_t c = finalist.size(); c-- > 0;) {
-      if (finalist[c]) continue;
-      one.latencies.candidates.erase(one.latencies.candidates.begin() + static_cast<std::ptrdiff_t>(c));
-      kept_seen.candidates.erase(kept_seen.candidates.begin() + static_cast<std::ptrdiff_t>(c));
-      kept_seen.seconds.erase(kept_seen.seconds.begin() + static_cast<std::ptrdiff_t>(c));
-      if (!kept_seen.measured.empty()) kept_seen.measured.erase(kept_seen.measured.begin() + static_cast<std::ptrdiff_t>(c));
-    }
+    const auto drop = [&](std::size_t c) {
+      const auto at_row = static_cast<std::ptrdiff_t>(c);
+      one.latencies.candidates.erase(one.latencies.candidates.begin() + at_row);
+      kept_seen.candidates.erase(kept_seen.candidates.begin() + at_row);
+      kept_seen.seconds.erase(kept_seen.seconds.begin() + at_row);
+      if (!kept_seen.measured.empty()) kept_seen.measured.erase(kept_seen.measured.begin() + at_row);
+    };
+    for (std::size_t c = finalist.size(); c-- > 0;)
+      if (!finalist[c]) drop(c);
     std::vector<double> base(at->points.size());
     bool out_of_time = false;
     for (const bool again : {false, true}) {
@@ -81,6 +84,17 @@ void measure_regret(const TuneSubject& subject, const Observed& unseen, const Tu
       }
     }
     if (out_of_time) continue;
+    // One that fails now is no choice any more; where the table needs it, nothing can be said of the region.
+    const std::vector<ir::TunedEntry>& table = result.partition.regions[i].entries;
+    bool table_is_timed = true;
+    for (std::size_t c = one.again.size(); c-- > 0;) {
+      if (std::isfinite(one.latencies.seconds[c][0]) && std::isfinite(one.again[c][0])) continue;
+      if (std::ranges::find(table, one.latencies.candidates[c].schedule, &ir::TunedEntry::schedule) != table.end()) table_is_timed = false;
+      one.latencies.seconds.erase(one.latencies.seconds.begin() + static_cast<std::ptrdiff_t>(c));
+      one.again.erase(one.again.begin() + static_cast<std::ptrdiff_t>(c));
+      drop(c);
+    }
+    if (!table_is_timed) continue;
     covered += expected;
     unseen_latencies.push_back(one.latencies);
     fresh.push_back(std::move(one));

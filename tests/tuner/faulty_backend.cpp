@@ -111,6 +111,7 @@ ir::CompiledKernel FaultyBackend::compile(const ir::Region& region, const ir::Bu
     case Fault::Wrong: {
       ir::CompiledKernel kernel = inner_->compile(region, bucket, without_variant(schedule));
       kernel.tasks = kernel.tasks - 1;  // the last task is forgotten
+      kernel.sizes_offset = -1;         // its own code knows better
       return kernel;
     }
   }

@@ -227,6 +227,28 @@ TEST(Tune, FindsTheBestOfARecordedMatrix) {
   EXPECT_NEAR(result.regret->strategies.at(0).regret.expected_total, 0, 0.35);
 }
 
+TEST(Tune, ATableOutlivesAFailureOfItsKernelsAfterwards) {
+  const Tuned tuned(0);
+  const TuneSubject subject = tuned.subject();
+  int trials = 0, prepared = 0;
+  TuneDevice device = formula_device(subject, trials);
+  device.prepare = [&](const std::vector<Call>&) {
+    ++prepared;
+    return std::vector<std::vector<LaunchKeys>>();
+  };
+  const auto measure = device.measure;
+  device.measure = [&](const TrialRequest& request) -> std::optional<Trial> {
+    if (prepared > 1) return Trial{.outcome = Outcome::OutOfMemory, .detail = "something else took it"};
+    return measure(request);
+  };
+  Database database(tuned.database_file, Database::Access::Write);
+  const TuneResult result =
+      tune(subject, tuned.workload(0), tuned.workload(1), {.most_kernels = 2, .points = 3, .unseen_calls = 2}, device, database, {});
+  EXPECT_EQ(prepared, 2);
+  EXPECT_FALSE(result.regret);
+  EXPECT_EQ(database.tables().size(), 1U);
+}
+
 TEST(Tune, PredictsWhereNothingCanBeTimed) {
   const Tuned tuned(0);
   const TuneSubject subject = tuned.subject();
