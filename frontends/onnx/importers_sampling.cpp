@@ -42,13 +42,7 @@ class GridSampler {
     pixels_ = node_.emit(Op::transpose, {image_}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}});
     x_ = side(3, 0);
     y_ = side(2, 1);
-    const bool nearest_pixel = mode_ == "nearest";
-    for (Side* side : {&x_, &y_}) {
-      // A tie is rounded before it is mirrored.
-      if (nearest_pixel) side->position = node_.emit(Op::round, {side->position});
-      side->position = padded(*side, side->position);
-    }
-    const ValueId sampled = nearest_pixel ? pixel(y_.position, x_.position) : mode_ == "bilinear" ? bilinear() : bicubic();
+    const ValueId sampled = mode_ == "nearest" ? nearest() : mode_ == "bilinear" ? bilinear() : bicubic();
     node_.output(0,
                  node_.emit(Op::transpose, {node_.cast(sampled, node_.dtype(image_))}, {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}}));
   }
@@ -105,6 +99,8 @@ class GridSampler {
     const ValueId both = apply(Op::logical_and, inside(y_, y), inside(x_, x));
     return node_.emit(Op::where, {node_.with_axes(both, {3}), found, number(0)});
   }
+
+  ValueId nearest() { return pixel(node_.emit(Op::round, {y_.position}), node_.emit(Op::round, {x_.position})); }
 
   // Sums over the neighbours from `first` on, as far as there are weights.
   ValueId weighted(double first, const std::vector<ValueId>& rows, const std::vector<ValueId>& columns) {

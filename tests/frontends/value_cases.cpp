@@ -46,13 +46,13 @@ void add_signals(std::vector<ValueCase>& cases) {
   const ir::Tensor signal = reals({1, 5, 1}, {1, 2, 0, -1, 3});
   const ir::Tensor four = integers({}, {4});
   const ir::Tensor spectrum = reals({1, 4, 2}, {2, 0, 1, -3, 0, 0, 1, 3});
-  cases.push_back({"DFT", 17, {{signal}, {four}}, integer("onesided", 1), {reals({1, 3, 2}, {2, 0, 1, -3, 0, 0})}});
-  cases.push_back({"DFT", 20, {{signal}, {four}, {integers({}, {-2}), true}}, none, {spectrum}});
-  cases.push_back({"DFT", 17, {{spectrum}}, integer("inverse", 1), {reals({1, 4, 2}, {1, 0, 2, 0, 0, 0, -1, 0})}});
+  cases.push_back({"DFT", 17, {{signal, true}, {four}}, integer("onesided", 1), {reals({1, 3, 2}, {2, 0, 1, -3, 0, 0})}});
+  cases.push_back({"DFT", 20, {{signal, true}, {four}, {integers({}, {-2}), true}}, none, {spectrum}});
+  cases.push_back({"DFT", 17, {{spectrum, true}}, integer("inverse", 1), {reals({1, 4, 2}, {1, 0, 2, 0, 0, 0, -1, 0})}});
   const double third = 0.866025404;
   cases.push_back({"STFT",
                    17,
-                   {{signal}, {integers({}, {2})}, {reals({3}, {1, 0.5, 1})}},
+                   {{signal, true}, {integers({}, {2})}, {reals({3}, {1, 0.5, 1})}},
                    integer("onesided", 0),
                    {reals({1, 2, 3, 2}, {2, 0, 0.5, -third, 0.5, third, 2.5, 0, -1.25, 3.5 * third, -1.25, -3.5 * third})}});
 }
