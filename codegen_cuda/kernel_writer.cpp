@@ -205,6 +205,14 @@ std::string KernelWriter::finish() {
   return source + declarations_ + entries_;
 }
 
+void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body) {
+  CodeScope inner(&scope);
+  body(inner);
+  scope.line(fmt::format("const auto {} = [&]({}) {{", name, parameters));
+  scope.append(inner.text());
+  scope.line("};");
+}
+
 std::string storage_type(ir::DType dtype) {
   switch (dtype) {
     case ir::DType::F64: return "double";

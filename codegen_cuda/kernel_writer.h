@@ -113,6 +113,9 @@ class KernelWriter {
   std::uint64_t numbers_ = 0;
 };
 
+// `const auto NAME = [&](parameters) { body };`
+void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body);
+
 std::string storage_type(ir::DType dtype);  // "float", "f16", "bf16", "boolean", ...: one element in memory
 std::string value_type(ir::DType dtype);    // in a register: f16 and bf16 are float, boolean is bool
 

@@ -14,14 +14,6 @@ IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string
   return variable;
 }
 
-void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body) {
-  CodeScope inner(&scope);
-  body(inner);
-  scope.line(fmt::format("const auto {} = [&]({}) {{", name, parameters));
-  scope.append(inner.text());
-  scope.line("};");
-}
-
 void reserve_names(KernelWriter& kernel) {
   for (const char* name :
        {"memory", "shared", "depth_tiles", "warp",         "thread_of_warp", "ring", "pieces",       "step",          "warpgroup", "split",

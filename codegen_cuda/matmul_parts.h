@@ -11,8 +11,6 @@ namespace anydim::codegen_cuda {
 
 // const TYPE NAME = expression; at the end of the scope.
 IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string_view stem, bool wide, const std::string& expression);
-// `const auto NAME = [&](parameters) { body };`
-void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body);
 
 // Keeps names that are written out in text from being given to anything else; before the first entry.
 void reserve_names(KernelWriter& kernel);

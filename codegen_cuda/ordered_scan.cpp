@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen_cuda/linear_space.h"
+#include "codegen_cuda/row_parts.h"
 #include "codegen_cuda/row_stages.h"
 #include "ir/scalar_program.h"
 
@@ -35,20 +35,21 @@ class ScanWriter {
         mine.push_back(kernel_.fresh_numbered("mine"));
         part.line(fmt::format("{} {} = {};", value_type(sum.dtype), mine.back(), neutral(sum)));
       }
-      kernel_.block(
-          part, fmt::format("for ({0} {1} = {2} + threadIdx.x; {1} < {3}; {1} += {4})", index_type(wide_), point_, first_, last_, threads_),
-          [&](CodeScope& at) {
-            define_point(kernel_, at, inner_, {point_, wide_});
-            ScalarWriter program(kernel_, stage_.program, at, roots_);
-            for (std::size_t i = 0; i < sums_.size(); ++i)
-              at.line(fmt::format("{} = {};", mine[i], add(i, mine[i], program.value(at, addends_[i]))));
-          });
+      kernel_.block(part,
+                    fmt::format("for ({0} {1} = {2} + threadIdx.x; {1} < {3}; {1} += {4})", index_type(parts_.wide), parts_.point,
+                                parts_.first, parts_.last, threads_),
+                    [&](CodeScope& at) {
+                      define_point(kernel_, at, parts_.inner, {parts_.point, parts_.wide});
+                      ScalarWriter program(kernel_, stage_.program, at, roots_);
+                      for (std::size_t i = 0; i < sums_.size(); ++i)
+                        at.line(fmt::format("{} = {};", mine[i], add(i, mine[i], program.value(at, addends_[i]))));
+                    });
       const RowGroup group{
           .kind = RowGroup::Kind::Block, .threads = threads_, .thread = "threadIdx.x", .stores_row = {}, .stores_point = {}};
       for (std::size_t i = 0; i < sums_.size(); ++i) {
         const std::string total = kernel_.fresh_numbered("total");
         part.line(fmt::format("const {} {} = {};", value_type(sums_[i].dtype), total, reduced(kernel_, scope, group, sums_[i], mine[i])));
-        part.line(fmt::format("if (threadIdx.x == 0) {} = {};", total_of(part, i, part_), total));
+        part.line(fmt::format("if (threadIdx.x == 0) {} = {};", total_of(part, i, parts_.part), total));
       }
       part.line("__syncthreads();  // shared sums are free for the next part");
     });
@@ -67,7 +68,7 @@ class ScanWriter {
         part.line(fmt::format("{} {} = {};", type, carried.back(), neutral(sums_[i])));
         if (fields_.split == 1) continue;
         const std::string earlier = kernel_.fresh("earlier");
-        kernel_.block(part, fmt::format("for (long long {0} = 0; {0} < {1}; ++{0})", earlier, part_), [&](CodeScope& one) {
+        kernel_.block(part, fmt::format("for (long long {0} = 0; {0} < {1}; ++{0})", earlier, parts_.part), [&](CodeScope& one) {
           one.line(fmt::format("{} = {};", carried[i],
                                add(i, carried[i], fmt::format("({}){}", value_type(sums_[i].dtype), total_of(one, i, earlier)))));
         });
@@ -75,48 +76,27 @@ class ScanWriter {
       const std::string tile = kernel_.fresh("tile"), turn = kernel_.fresh("turn");
       part.line(fmt::format("int {} = 0;", turn));
       kernel_.block(part,
-                    fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", index_type(wide_), tile, first_, last_, threads_ * items_),
+                    fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", index_type(parts_.wide), tile, parts_.first, parts_.last,
+                                threads_ * items_),
                     [&](CodeScope& at) { write_tile(at, tile, turn, carried, shared); });
       part.line("__syncthreads();  // shared sums are free for the next row");
     });
   }
 
  private:
-  // Blocks stride over the rows' parts: names first_, last_, point_ and part_ are set inside.
   ir::DeviceLaunch entry(const std::string& name, const std::function<void(CodeScope&, CodeScope&)>& body) {
     CodeScope& scope = kernel_.begin_entry({.name = name, .threads = threads_, .dependent = true});
-    rows_ = linear_space(kernel_, form_.outer);
-    inner_ = linear_space(kernel_, stage_.inner);
-    wide_ = counter_is_wide(kernel_, inner_.points);
-    const std::string count = kernel_.fresh("rows"), work = kernel_.fresh("work"), points = kernel_.fresh("points");
-    row_ = kernel_.fresh("row");
-    part_ = kernel_.fresh("part");
-    point_ = kernel_.fresh("point");
-    first_ = kernel_.fresh("first");
-    last_ = kernel_.fresh("last");
-    scope.line(fmt::format("const long long {} = {};", count, bare(write_index(kernel_, scope, rows_.points))));
-    scope.line(fmt::format("const {} {} = {};", index_type(wide_), points, bare(write_index(kernel_, scope, inner_.points))));
-    kernel_.block(scope, fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)", work, count, fields_.split),
-                  [&](CodeScope& part) {
-                    part.line(fmt::format("const long long {0} = {1} / {2}, {3} = {1} % {2};", row_, work, fields_.split, part_));
-                    // Rounded to whole tiles, so that every part but the last is made of them.
-                    const std::string share = kernel_.fresh("share"), type = index_type(wide_);
-                    const std::int64_t tile = std::int64_t{threads_} * items_;
-                    part.line(fmt::format("const {0} {1} = ({2} / {3} + {4}) / {4} * {4};", type, share, points, fields_.split, tile));
-                    part.line(fmt::format("const {0} {1} = {2} * {3} < {4} ? ({0})({2} * {3}) : {4};", type, first_, part_, share, points));
-                    part.line(fmt::format("const {0} {1} = {2} == {3} || {4} - {5} < {6} ? {4} : {5} + {6};", type, last_, part_,
-                                          fields_.split - 1, points, first_, share));
-                    define_point(kernel_, part, rows_, {row_, true});
-                    std::string holds;
-                    for (const ir::ScalarStep::Condition& condition : stage_.conditions) {
-                      holds += (holds.empty() ? "" : " && ") + write_condition(kernel_, part, condition);
-                    }
-                    if (holds.empty()) body(scope, part);
-                    else kernel_.block(part, fmt::format("if ({})", holds), [&](CodeScope& inside) { body(scope, inside); });
-                  });
+    parts_ = row_parts(kernel_, form_.outer, stage_.inner, fields_.split, std::int64_t{threads_} * items_);
+    write_row_parts(kernel_, scope, parts_, [&](CodeScope& part) {
+      std::string holds;
+      for (const ir::ScalarStep::Condition& condition : stage_.conditions) {
+        holds += (holds.empty() ? "" : " && ") + write_condition(kernel_, part, condition);
+      }
+      if (holds.empty()) body(scope, part);
+      else kernel_.block(part, fmt::format("if ({})", holds), [&](CodeScope& inside) { body(scope, inside); });
+    });
     kernel_.end_entry();
-    const Dim most((2048 / fields_.threads) * kernel_.target().multiprocessors);
-    return {.entry = name, .grid = {ir::min(rows_.points * fields_.split, most), Dim(1), Dim(1)}, .block = {threads_, 1, 1}};
+    return {.entry = name, .grid = {grid_of(kernel_, parts_, fields_.threads), Dim(1), Dim(1)}, .block = {threads_, 1, 1}};
   }
 
   // `items` neighbours a thread: their sum, what is before it, and then each point with what is before the point.
@@ -132,14 +112,14 @@ class ScanWriter {
     const std::string item = kernel_.fresh("item");
     const auto for_items = [&](const std::function<void(CodeScope&)>& body) {
       kernel_.block(at, fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0})", item, items_), [&](CodeScope& one) {
-        one.line(fmt::format("const {} {} = {} + (int)threadIdx.x * {} + {};", index_type(wide_), point_, tile, items_, item));
+        one.line(fmt::format("const {} {} = {} + (int)threadIdx.x * {} + {};", index_type(parts_.wide), parts_.point, tile, items_, item));
         body(one);
       });
     };
     for_items([&](CodeScope& one) {
       for (std::size_t i = 0; i < sums_.size(); ++i) one.line(fmt::format("{}[{}] = {};", kept[i], item, neutral(sums_[i])));
-      kernel_.block(one, fmt::format("if ({} < {})", point_, last_), [&](CodeScope& inside) {
-        define_point(kernel_, inside, inner_, {point_, wide_});
+      kernel_.block(one, fmt::format("if ({} < {})", parts_.point, parts_.last), [&](CodeScope& inside) {
+        define_point(kernel_, inside, parts_.inner, {parts_.point, parts_.wide});
         ScalarWriter program(kernel_, stage_.program, inside, roots_);
         for (std::size_t i = 0; i < sums_.size(); ++i)
           inside.line(fmt::format("{}[{}] = {};", kept[i], item, program.value(inside, addends_[i])));
@@ -158,8 +138,8 @@ class ScanWriter {
     }
     at.line(fmt::format("++{};", turn));
     for_items([&](CodeScope& one) {
-      kernel_.block(one, fmt::format("if ({} < {})", point_, last_), [&](CodeScope& inside) {
-        define_point(kernel_, inside, inner_, {point_, wide_});
+      kernel_.block(one, fmt::format("if ({} < {})", parts_.point, parts_.last), [&](CodeScope& inside) {
+        define_point(kernel_, inside, parts_.inner, {parts_.point, parts_.wide});
         ScalarWriter program(kernel_, stage_.program, inside, roots_);
         for (std::size_t i = 0; i < sums_.size(); ++i) {
           program.set_accumulated(stage_.carries[i].slot, running[i], inside);
@@ -176,8 +156,8 @@ class ScanWriter {
 
   std::string total_of(CodeScope& scope, std::size_t i, const std::string& part) const {
     const std::string offset = bare(write_index(kernel_, scope, workspace_));
-    return fmt::format("((({}*)((char*)workspace + {}))[({} * {} + {}) * {} + {}])", wide_type(sums_[i].dtype), offset, row_, fields_.split,
-                       part, sums_.size(), i);
+    return fmt::format("((({}*)((char*)workspace + {}))[({} * {} + {}) * {} + {}])", wide_type(sums_[i].dtype), offset, parts_.row,
+                       fields_.split, part, sums_.size(), i);
   }
   // Totals take 8 bytes each, whatever they are made of.
   static std::string wide_type(ir::DType dtype) {
@@ -190,9 +170,7 @@ class ScanWriter {
   const OrderedFields& fields_;
   int threads_, items_;
   Dim workspace_;
-  bool wide_ = false;
-  LinearSpace rows_, inner_;
-  std::string row_, part_, point_, first_, last_;
+  RowParts parts_;
   std::vector<std::int32_t> addends_, roots_;
   std::vector<ir::RowStage::Reduction> sums_;
 };

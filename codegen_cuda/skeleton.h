@@ -1,4 +1,4 @@
-// The interface that every way to compute a loop form implements: map, rows, ordered, matmul_*, attention_*.
+// The interface that every way to compute a loop form implements: map, rows, ordered, compact, sort, matmul_*, attention_*.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,8 @@ class Skeleton {
 std::unique_ptr<Skeleton> make_map_skeleton();
 std::unique_ptr<Skeleton> make_rows_skeleton();
 std::unique_ptr<Skeleton> make_ordered_skeleton();
+std::unique_ptr<Skeleton> make_compact_skeleton();
+std::unique_ptr<Skeleton> make_sort_skeleton();
 
 // Every skeleton there is, preferred ones first: the one table that a new skeleton is added to (skeletons.cpp).
 std::vector<std::unique_ptr<Skeleton>> all_skeletons();

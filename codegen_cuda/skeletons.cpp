@@ -10,6 +10,8 @@ std::vector<std::unique_ptr<Skeleton>> all_skeletons() {
   skeletons.push_back(make_map_skeleton());
   skeletons.push_back(make_rows_skeleton());
   skeletons.push_back(make_ordered_skeleton());
+  skeletons.push_back(make_compact_skeleton());
+  skeletons.push_back(make_sort_skeleton());
   skeletons.push_back(make_matmul_mma_skeleton());
   skeletons.push_back(make_matmul_wgmma_skeleton());
   skeletons.push_back(make_matmul_tf32_skeleton());

@@ -44,7 +44,13 @@ std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const 
     const nlohmann::json one = described.value(input.name, nlohmann::json{{"dims", std::vector<std::int64_t>(input.dims.size(), 1)}});
     const auto dims = one.at("dims").get<std::vector<std::int64_t>>();
     ir::Tensor tensor = ir::random_tensor(input.dtype, dims, wanted.value("seed", 1), input.name);
-    if (one.value("ramp", false)) {  // every element its own position
+    if (one.contains("lengths")) {  // a mask over the first tokens of each sequence
+      const auto lengths = one.at("lengths").get<std::vector<std::int64_t>>();
+      ir::Tensor mask(input.dtype, dims);
+      for (std::int64_t i = 0; i < mask.elements(); ++i)
+        mask.set_integer(i, i % dims.at(1) < lengths.at(static_cast<std::size_t>(i / dims[1])) ? 1 : 0);
+      tensor = std::move(mask);
+    } else if (one.value("ramp", false)) {  // every element its own position
       ir::Tensor ramp(input.dtype, dims);
       for (std::int64_t i = 0; i < ramp.elements(); ++i) ramp.set_integer(i, i);
       tensor = std::move(ramp);
@@ -77,6 +83,47 @@ std::vector<ir::Tensor> expected_results(const nlohmann::json& wanted, const ir:
   for (const std::string& name : module.functions.at(0).result_names)
     results.push_back(read_npy(wanted.at("expected").at(name).get<std::string>()));
   return results;
+}
+
+// A program as its cases call it: over packed rows, or as it is.
+struct CalledProgram {
+  std::shared_ptr<const Model> model;  // null: as it is
+  std::shared_ptr<const runtime::Executable> executable;
+
+  std::vector<InputInfo> inputs() const { return model ? model->inputs() : inputs_of(executable->program()); }
+  // What the executable takes for a call's inputs.
+  std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs) const {
+    if (!model) return inputs;
+    auto packed = runtime::pack_inputs(*model->packing(), inputs);
+    if (!packed) throw Error(ErrorKind::Malformed, "case: a call with this mask is not packed");
+    return std::move(packed->tensors);
+  }
+  std::int64_t rows(const std::vector<ir::Tensor>& inputs) const {
+    const ir::Tensor& mask = inputs.at(model->packing()->mask);
+    std::int64_t rows = 0;
+    for (std::int64_t i = 0; i < mask.elements(); ++i) rows += mask.integer_at(i) == model->packing()->kept ? 1 : 0;
+    return rows;
+  }
+  // Results at hidden rows are 0.
+  void hide(std::vector<ir::Tensor>& results, const std::vector<ir::Tensor>& inputs) const {
+    if (!model) return;
+    const ir::Tensor& mask = inputs.at(model->packing()->mask);
+    for (ir::Tensor& result : results) {
+      if (result.rank() < 3) continue;
+      const std::int64_t row = result.elements() / mask.elements();
+      for (std::int64_t i = 0; i < result.elements(); ++i)
+        if (mask.integer_at(i / row) != model->packing()->kept) result.set_real(i, 0);
+    }
+  }
+};
+
+CalledProgram compiled_program(const CompileTarget& target, const nlohmann::json& wanted, CompileOptions options) {
+  if (!wanted.value("packed", false)) return {nullptr, compile_for(target, module_of(wanted), options)};
+  options.masked_rows = MaskedRows::Zero;
+  auto model = Model::compile(target, module_of(wanted), options);
+  if (!model->packing()) throw Error(ErrorKind::Unsupported, "case: the program is not packed: " + model->padded_because());
+  auto executable = model->packed();
+  return {std::move(model), std::move(executable)};
 }
 
 Json microseconds(const GpuSample& sample) {
@@ -134,18 +181,20 @@ nlohmann::ordered_json CaseRunner::run_program(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
   const auto begin = Clock::now();
-  const auto executable = compile_for(target, module_of(wanted), options_for(wanted));
+  const CalledProgram program = compiled_program(target, wanted, options_for(wanted));
+  const auto& executable = program.executable;
   executable->kernels().complete();
   Json result = {{"compile_s", std::chrono::duration<double>(Clock::now() - begin).count()}};
   if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
 
   runtime::Context context(executable);
-  const std::vector<ir::Tensor> inputs = draw_inputs(inputs_of(executable->program()), wanted);
+  const std::vector<ir::Tensor> given = draw_inputs(program.inputs(), wanted), inputs = program.call(given);
   std::vector<ir::Tensor> outputs;
   std::vector<double> host;
   double difference = 0;
   const bool compared = wanted.value("compare", true);
-  const std::vector<ir::Tensor> want = compared ? expected_results(wanted, module_of(wanted), inputs) : std::vector<ir::Tensor>();
+  std::vector<ir::Tensor> want = compared ? expected_results(wanted, module_of(wanted), given) : std::vector<ir::Tensor>();
+  program.hide(want, given);
   for (int pass = 0; pass < wanted.value("passes", 3); ++pass) {
     const auto start = Clock::now();
     outputs = context.run(inputs);
@@ -160,7 +209,7 @@ nlohmann::ordered_json CaseRunner::run_program(const nlohmann::json& wanted) {
   }
   // Other sizes of the same program, timed only.
   for (const nlohmann::json& size : wanted.value("sizes", nlohmann::json::array())) {
-    const std::vector<ir::Tensor> more = draw_inputs(inputs_of(executable->program()), {{"inputs", size}});
+    const std::vector<ir::Tensor> drawn = draw_inputs(program.inputs(), {{"inputs", size}}), more = program.call(drawn);
     std::vector<double> whole;
     for (int i = 0; i < wanted.value("repetitions", 15); ++i) {
       const auto start = Clock::now();
@@ -171,7 +220,8 @@ nlohmann::ordered_json CaseRunner::run_program(const nlohmann::json& wanted) {
     const double first = whole.front(), second = whole[std::min<std::size_t>(1, whole.size() - 1)];
     std::ranges::sort(whole);
     Json call = microseconds(time_call(context, more, wanted.value("repetitions", 15)));
-    call["dims"] = more.at(0).dims();
+    call["dims"] = drawn.at(0).dims();
+    if (program.model) call["rows"] = program.rows(drawn);
     call["host_us"] = 1e6 * whole[whole.size() / 2];
     call["first_host_us"] = 1e6 * first;
     call["second_host_us"] = 1e6 * second;

@@ -20,8 +20,9 @@ struct RawTarget {
 
 // Kinds of case ("kind"):
 //   empty        a one-element program runs
-//   program      "text" (or "model", a file) with "inputs" {NAME: {"dims", "below" | "ramp"}}, run "passes" times (3: on the stream, captured, replayed); the results are
-//                compared with the reference evaluator, or with "expected" {NAME: file.npy}, within "tolerance", unless "compare" is false; "sizes" [inputs, ..] are timed too
+//   program      "text" (or "model", a file) with "inputs" {NAME: {"dims", "below" | "ramp" | "lengths"}}, run "passes" times (3: on the stream, captured, replayed); the results are
+//                compared with the reference evaluator, or with "expected" {NAME: file.npy}, within "tolerance", unless "compare" is false; "sizes" [inputs, ..] are timed too; "packed": over the rows
+//                that the mask shows (an input with "lengths", of each sequence), the others' results being 0
 //   matmul       "n", "k", "m" [..]: seconds of one product; "cublas": beside cuBLASLt
 //   attention    "shapes" [[batch, heads, length, head], ..], "ragged" [{"heads", "head", "lengths" [..]}, ..] over sequences laid end to end
 //   schedules    "n", "k", "m" [..], "top": the schedules that the cost model ranks best at any of the sizes

@@ -2,7 +2,7 @@
 
 
 def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
-    """A post-norm encoder over token ids [b, s] as MiniLM and BERT have it, without positions and pooling: what costs time."""
+    """A post-norm encoder over token ids and a mask [b, s] as MiniLM and BERT have it, without positions and pooling: what costs time."""
     head = hidden // heads
     lines = []
 
@@ -22,6 +22,9 @@ def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
 
     lines.append(f"  %split = shape(b, s, {heads}, {head})")
     lines.append(f"  %joined = shape(b, s, {hidden})")
+    lines.append("  %shown = cast(%mask) {to = bool}")
+    lines.append("  %bias_s = where(%shown, constant(f32 () [0]), constant(f32 () [-inf]))")
+    lines.append("  %bias = expand_dims(%bias_s) {axes = (1, 2)}")
     lines.append(f"  %embedded = gather({weight('table', vocabulary, hidden)}, %ids) {{axis = 0}}")
     x = norm("first", "%embedded")
     for i in range(layers):
@@ -33,7 +36,7 @@ def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
             # Attention computes in f32 whatever its operands are stored in.
             lines.append(f"  %{each}{i}_f = cast(%{each}{i}_t) {{to = f32}}")
             parts.append(f"%{each}{i}_f")
-        lines.append(f"  %a{i}_f = attention({', '.join(parts)}) {{scale = {head ** -0.5}}}")
+        lines.append(f"  %a{i}_f = attention({', '.join(parts)}, %bias) {{scale = {head ** -0.5}}}")
         lines.append(f"  %a{i} = cast(%a{i}_f) {{to = {dtype}}}")
         lines.append(f"  %a{i}_t = transpose(%a{i}) {{perm = (0, 2, 1, 3)}}")
         lines.append(f"  %a{i}_j = dyn.reshape(%a{i}_t, %joined)")
@@ -42,4 +45,4 @@ def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
         lines.append(f"  %g{i} = gelu({linear(f'u{i}', y, hidden, inner)})")
         lines.append(f"  %s{i} = add({linear(f'd{i}', f'%g{i}', inner, hidden)}, {y})")
         x = norm(f"n{i}", f"%s{i}")
-    return "\n".join(["fn @main(%ids: Tensor[(b, s), i64])", "  where b in [1, 256], s in [1, 512] {", *lines, f"  return {x}", "}", ""])
+    return "\n".join(["fn @main(%ids: Tensor[(b, s), i64], %mask: Tensor[(b, s), i64])", "  where b in [1, 256], s in [1, 512] {", *lines, f"  return {x}", "}", ""])

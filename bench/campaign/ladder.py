@@ -162,13 +162,19 @@ def matrix_cases(case, result):
                "schedule": schedule, "repetitions": 9, "needs": case["needs"]}
 
 
+def texts(batch, length, below):
+    """Ids and mask of texts whose lengths are uniform between 1 and that of the longest, the same on every machine; a server computes no padding."""
+    draw = random.Random(batch * 4096 + length)
+    lengths = [length] + [1 + int(draw.random() * length) for _ in range(batch - 1)]
+    return {"ids": {"dims": [batch, length], "below": below}, "mask": {"dims": [batch, length], "lengths": lengths}}
+
+
 def model_sweep(passed):
-    """First a small encoder that the reference evaluator can follow, then the real sizes, timed."""
-    ids = {"below": 97}
-    yield program("models/small", encoder(2, 64, 2, 128, 97), {"ids": {"dims": [2, 9], **ids}}, 0.05, needs=["graph"])
+    """Over packed rows. First a small encoder that the reference evaluator can follow, then the real sizes, timed."""
+    yield program("models/small", encoder(2, 64, 2, 128, 97), texts(2, 9, 97), 0.05, packed=True, needs=["graph"])
     for name, sizes in (("minilm", (6, 384, 12, 1536, 30522)), ("bert_base", (12, 768, 12, 3072, 30522))):
-        shapes = [{"ids": {"dims": dims, "below": 30522}} for dims in ([1, 16], [1, 128], [8, 128], [32, 64], [32, 128], [64, 512])]
-        yield program(f"models/{name}", encoder(*sizes), shapes[0], compare=False, time=True, sizes=shapes, needs=["graph", "attention_mma"])
+        shapes = [texts(*dims, 30522) for dims in ((1, 16), (1, 128), (8, 128), (32, 64), (32, 128), (64, 512))]
+        yield program(f"models/{name}", encoder(*sizes), shapes[0], compare=False, packed=True, time=True, sizes=shapes, needs=["graph", "attention_mma"])
 
 
 def primitive_cases(folder, capability):

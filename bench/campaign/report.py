@@ -22,7 +22,7 @@ def summarise(results, passed, closed, stopped, information):
         elif part == "models":
             for call in entry.get("calls", []):
                 summary["models"].append({"model": name.split("/")[-1], "dims": "x".join(map(str, call["dims"])), "host_us": call["host_us"],
-                                          "median_us": call["median_us"], "launches": len(entry.get("launches", []))})
+                                          "rows": call.get("rows"), "median_us": call["median_us"], "launches": len(entry.get("launches", []))})
         elif part == "matrix":
             for row in entry.get("rows", []):
                 shape = f"{row['m']}x{row['n']}x{row['k']}"
@@ -93,8 +93,8 @@ def markdown(summary):
                 text += f"At {size} one more launch costs {device:.2f} us on the device, and {host - device:.2f} us more of the whole call: its sizes, its kernel's choice.\n"
         text += "\n"
     if summary["models"]:
-        text += "## Models\n\n" + table(("model", "batch x length", "device us", "whole call us", "launches"),
-                                        [(row["model"], row["dims"], f"{row['median_us']:.1f}", f"{row['host_us']:.1f}", row["launches"]) for row in summary["models"]])
+        text += "## Models\n\n" + table(("model", "batch x longest", "tokens", "device us", "whole call us", "launches"),
+                                        [(row["model"], row["dims"], row["rows"], f"{row['median_us']:.1f}", f"{row['host_us']:.1f}", row["launches"]) for row in summary["models"]])
     if summary["matrix"]:
         shapes = sorted({shape for row in summary["matrix"].values() for shape in row}, key=lambda shape: [int(n) for n in shape.split("x")][::-1])
         text += f"## Latency by schedule\n\n{len(summary['matrix'])} schedules at {len(shapes)} shapes; the numbers are in results.json.\n\n"

@@ -1,17 +1,18 @@
 // A whole model from ONNX to results: compiled by NVRTC, its PTX run on the interpreter through runtime's CUDA path, graphs and all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include "api/anydim.h"
-#include "codegen_cuda/backend.h"
-#include "runtime/cuda_device.h"
-#include "tests/support/ptx_gpu.h"
+#include "tests/support/pretended_part.h"
 
 namespace anydim {
 namespace {
 
 using ir::Tensor;
+using tests::PretendedPart;
 
 class PtxProgram : public testing::TestWithParam<const char*> {};
 
@@ -27,30 +28,6 @@ std::vector<Tensor> texts(const std::vector<InputInfo>& inputs, std::int64_t bat
   }
   return tensors;
 }
-
-// A pretended GPU of a part and what compiles for it.
-struct PretendedPart {
-  explicit PretendedPart(const char* part) {
-    codegen_cuda::CudaOptions cuda;
-    cuda.target = codegen_cuda::target_named(part).value();
-    cuda.target.multiprocessors = 2;
-    cuda.output = codegen_cuda::CudaOutput::Ptx;
-    ptx::MachineOptions machine;
-    machine.architecture = cuda.target.architecture;
-    gpu = std::make_shared<tests::PtxGpu>(machine);
-    fake = std::make_unique<tests::FakeCuda>(
-        gpu, tests::FakeCudaOptions{.capability = cuda.target.capability(), .shared_per_block = cuda.target.shared_per_block});
-    const auto device = std::make_shared<runtime::cuda::CudaDevice>(runtime::cuda::DeviceContext::open(fake->driver()));
-    target = {codegen_cuda::make_cuda_backend(cuda), device};
-    options.threads = 2;
-    options.keep_kernels = false;
-    options.background = false;  // one general kernel a region: what every shape can fall back to
-  }
-  std::shared_ptr<tests::PtxGpu> gpu;
-  std::unique_ptr<tests::FakeCuda> fake;
-  CompileTarget target;
-  CompileOptions options;
-};
 
 // Whether compilation failed because there is no NVRTC here.
 bool lacks_compiler(const Error& error) {
@@ -131,6 +108,93 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
     }
   }
   EXPECT_GE(part.fake->calls("graph_launch"), 1);
+  EXPECT_EQ(part.gpu->findings(), "");
+}
+
+// Texts end to end, without a mask: rows as those of the padded reference. On the stream, captured, and replayed for fewer rows and texts.
+TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
+  const std::string file = "../models/tiny_bert.onnx";
+  PretendedPart part(GetParam());
+  std::shared_ptr<const Model> model;
+  try {
+    model = Model::compile(part.target, load_model(file), part.options);
+    ASSERT_NE(model->ragged(), nullptr);
+  } catch (const Error& error) {
+    if (lacks_compiler(error)) GTEST_SKIP() << error.what();
+    throw;
+  }
+  const ir::Module reference = load_model(file);
+  ModelContext context(model);
+  for (const std::vector<std::int64_t>& lengths : std::vector<std::vector<std::int64_t>>{{4, 1, 9}, {9, 4, 1}, {3, 8}, {1}}) {
+    std::vector<std::int64_t> offsets{0};
+    for (const std::int64_t length : lengths) offsets.push_back(offsets.back() + length);
+    const auto count = static_cast<std::int64_t>(lengths.size()), longest = *std::max_element(lengths.begin(), lengths.end());
+    const std::int64_t tokens = offsets.back();
+    const Tensor begins = Tensor::of<std::int64_t>(ir::DType::I64, {count + 1}, offsets);
+    // Padded inputs, and the rows of them that are texts.
+    std::vector<Tensor> padded, ragged;
+    for (Tensor& input : texts(model->inputs(), count, longest, 3)) {
+      const bool mask = model->inputs()[padded.size()].name == "attention_mask";
+      Tensor rows(input.dtype(), {tokens});
+      for (std::int64_t t = 0; t < count; ++t) {
+        for (std::int64_t s = 0; s < longest; ++s) {
+          const bool there = s < lengths[static_cast<std::size_t>(t)];
+          if (mask) input.set_integer(t * longest + s, there ? 1 : 0);
+          else if (there) rows.set_integer(offsets[static_cast<std::size_t>(t)] + s, input.integer_at(t * longest + s));
+        }
+      }
+      if (!mask) ragged.push_back(std::move(rows));
+      padded.push_back(std::move(input));
+    }
+    const std::vector<Tensor> want = evaluate_reference(reference, padded);
+    const std::vector<Tensor> got = part.reporting([&] { return context.run_ragged(ragged, begins); });
+    EXPECT_EQ(context.packed_rows(), tokens);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t o = 0; o < want.size(); ++o) {
+      const bool has_rows = model->ragged()->output_rows[o];
+      ASSERT_EQ(got[o].dims().front(), has_rows ? tokens : count);
+      const std::int64_t row = want[o].elements() / (has_rows ? count * longest : count);
+      for (std::int64_t t = 0; t < count; ++t) {
+        const std::int64_t rows = has_rows ? lengths[static_cast<std::size_t>(t)] : 1;
+        const std::int64_t from = has_rows ? offsets[static_cast<std::size_t>(t)] : t, at = has_rows ? t * longest : t;
+        for (std::int64_t i = 0; i < rows * row; ++i)
+          ASSERT_NEAR(got[o].real_at(from * row + i), want[o].real_at(at * row + i), 2e-4) << "output " << o << ", text " << t;
+      }
+    }
+  }
+  EXPECT_GE(part.fake->calls("graph_launch"), 1);
+  EXPECT_EQ(part.gpu->findings(), "");
+}
+
+// Sizes that only the data tells: what comes behind them runs at the size that the device counted.
+TEST_P(PtxProgram, SizesThatOnlyTheDataTells) {
+  const std::string file = "../models/data_dependent.onnx";
+  PretendedPart part(GetParam());
+  std::shared_ptr<const runtime::Executable> executable;
+  try {
+    executable = compile_for(part.target, load_model(file), part.options);
+  } catch (const Error& error) {
+    if (lacks_compiler(error)) GTEST_SKIP() << error.what();
+    throw;
+  }
+  const ir::Module reference = load_model(file);
+  runtime::Context context(executable);
+  std::mt19937 random(11);
+  for (const auto& [rows, columns, share] :
+       std::vector<std::array<unsigned, 3>>{{3, 4, 2}, {1, 1, 2}, {7, 13, 2}, {2, 3, 0}, {9, 40, 3}, {3, 4, 2}}) {
+    Tensor x(ir::DType::F32, {rows, columns}), mask(ir::DType::Bool, {rows, columns});
+    for (std::int64_t i = 0; i < x.elements(); ++i) {
+      x.set_real(i, share == 0 ? -1 : static_cast<double>(random() % 9) - 4);
+      mask.set_integer(i, random() % 4 < share ? 1 : 0);
+    }
+    const std::vector<Tensor> want = evaluate_reference(reference, {x, mask});
+    const std::vector<Tensor> got = part.reporting([&] { return context.run({x, mask}); });
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t o = 0; o < want.size(); ++o) {
+      ASSERT_EQ(got[o].dims(), want[o].dims()) << "output " << o;
+      ASSERT_TRUE(got[o].same_bits(want[o])) << "output " << o;
+    }
+  }
   EXPECT_EQ(part.gpu->findings(), "");
 }
 

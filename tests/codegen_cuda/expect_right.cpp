@@ -4,7 +4,10 @@ namespace anydim::codegen_cuda::testing {
 
 std::unique_ptr<Skeleton> skeleton_for(const TestRegion& region) {
   const std::string name = ir::skeleton_name(region.form);
-  return name == "map" ? make_map_skeleton() : name == "rows" ? make_rows_skeleton() : make_ordered_skeleton();
+  for (auto& skeleton : all_skeletons())
+    if (skeleton->name() == name) return std::move(skeleton);
+  ADD_FAILURE() << "no skeleton is called " << name;
+  return nullptr;
 }
 
 KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,

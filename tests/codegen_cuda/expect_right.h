@@ -1,4 +1,4 @@
-// Every candidate of a region's map, rows or ordered skeleton, on the PTX interpreter, against the reference evaluator.
+// Every candidate of a region's map, rows, ordered, compact or sort skeleton, on the PTX interpreter, against the reference evaluator.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -44,12 +44,14 @@ class OnTheInterpreter(unittest.TestCase):
 
     def test_every_kind_of_sweep_case(self):
         quick = {"policy": "symbolic", "repetitions": 3}
+        small = next(each for each in ladder.model_sweep(set()) if each["id"] == "models/small")
         chain = next(each for each in ladder.calls_sweep(set()) if each["id"] == "calls/1")
         cases = [
             {"id": "equal", "kind": "attention", "shapes": [[1, 2, 20, 32]], **quick},
             {"id": "ragged", "kind": "attention", "ragged": [{"heads": 2, "head": 64, "lengths": [3, 17, 1]}], **quick},
             {"id": "matmul", "kind": "matmul", "n": 64, "k": 64, "m": [1, 40], "copies": 2, **quick},
             {"id": "schedules", "kind": "schedules", "n": 64, "k": 64, "m": [8], "top": 2},
+            {**small, "sizes": [ladder.texts(2, 9, 97), ladder.texts(3, 4, 97)], **quick},
             {**chain, "id": "calls", "sizes": chain["sizes"][:2], **quick},
         ]
         with tempfile.TemporaryDirectory(prefix="anydim_sweeps_") as name:
@@ -64,6 +66,9 @@ class OnTheInterpreter(unittest.TestCase):
         self.assertEqual([row["m"] for row in found["matmul"]["rows"]], [1, 40])
         self.assertGreaterEqual(len(found["schedules"]["schedules"]), 1)
         self.assertEqual([call["dims"] for call in found["calls"]["calls"]], [[1, 1], [2, 2]])
+        packed = found["models/small"]["calls"]
+        self.assertEqual([call["dims"] for call in packed], [[2, 9], [3, 4]])
+        self.assertEqual([call["rows"] for call in packed], [sum(ladder.texts(*size, 97)["mask"]["lengths"]) for size in ((2, 9), (3, 4))])
 
     def climb(self, part, lacking):
         """The smallest case of each rung; whole ladders are climbed by hand (bench/README.md)."""

@@ -1,0 +1,146 @@
+// Compactions: every candidate at 0, 1 and around every edge of warps, tiles and parts, with none, some and all points chosen.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "codegen_cuda/backend.h"
+#include "ir/schedule.h"
+#include "tests/codegen_cuda/expect_right.h"
+
+namespace anydim::codegen_cuda::testing {
+namespace {
+
+ir::Schedule compact(std::int64_t threads, std::int64_t items, std::int64_t split) {
+  return {.name = "compact", .fields = {{"threads", threads}, {"items", items}, {"split", split}}};
+}
+
+std::shared_ptr<const TestRegion> mask_region() {
+  return make_region(R"(
+fn @main(%c: Tensor[(n), bool]) -> (Tensor[(n), i64], Tensor[(), i64])
+  where n in [0, 100000] {
+  %p, %k = compact(%c)
+  return %p, %k
+})");
+}
+
+// Of 64 points as many are chosen as `share` says, on average.
+std::vector<ir::Tensor> masks(const TestRegion& region, const Symbols& symbols, unsigned share) {
+  std::vector<ir::Tensor> inputs = integer_inputs(region, symbols);
+  std::mt19937 random(share + 1);
+  for (std::int64_t i = 0; i < inputs[0].elements(); ++i) inputs[0].set_integer(i, random() % 64 < share ? 1 : 0);
+  return inputs;
+}
+
+void expect_compacted(const std::shared_ptr<const TestRegion>& region, const std::string& part, const ir::Schedule& schedule,
+                      const std::vector<Symbols>& shapes, const CaseOptions& given = {}) {
+  const CudaTarget target = small_target(part);
+  const KernelCase kernel = compiled(region, target, {}, schedule);
+  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+  CaseOptions options = given;
+  options.machine.architecture = target.architecture;
+  for (const Symbols& symbols : shapes) {
+    for (const unsigned share : {0u, 30u, 64u}) {
+      const std::vector<ir::Tensor> inputs = masks(*region, symbols, share);
+      const CaseRun run = run_case(kernel, module, symbols, inputs, options);
+      std::string where = fmt::format("{} {} share {}", part, to_string(schedule), share);
+      for (const auto& [name, value] : symbols) where += " " + name + "=" + std::to_string(value);
+      ASSERT_EQ(run.findings, "") << where;
+      ASSERT_EQ(run.error.check, -1) << where;
+      ASSERT_EQ(compare(run.outputs, reference(*region, inputs)), "") << where;
+    }
+  }
+}
+
+TEST(CudaCompact, EveryEdgeOfWarpsAndTiles) {
+  const auto region = mask_region();
+  for (const std::string part : {"h200", "a100"}) {
+    expect_compacted(region, part, compact(64, 2, 1), sizes("n", {0, 1, 31, 32, 33, 64, 127, 128, 129, 1000}));
+  }
+  expect_compacted(region, "h200", compact(256, 8, 1), sizes("n", {2048, 2049}));
+}
+
+TEST(CudaCompact, BlocksShareThePoints) {
+  const auto region = mask_region();
+  expect_compacted(region, "h200", compact(32, 1, 3), sizes("n", {0, 1, 32, 33, 96, 97, 192, 193, 1000}));
+  // More parts than threads that add them, and than tiles.
+  expect_compacted(region, "a100", compact(64, 2, 70), sizes("n", {1, 128, 129, 3000}));
+  expect_compacted(region, "h200", compact(64, 1, 200), sizes("n", {13000}));
+}
+
+TEST(CudaCompact, SurplusBlocksExitAndNothingBehindIsWritten) {
+  CaseOptions options;
+  options.capacity = {{"n", 3000}};
+  for (const ir::Schedule& schedule : {compact(64, 2, 1), compact(64, 2, 7)})
+    expect_compacted(mask_region(), "h200", schedule, sizes("n", {0, 1, 130, 2000}), options);
+}
+
+TEST(CudaCompact, CandidatesSplitManyPoints) {
+  const auto region = mask_region();
+  const CudaTarget target = *target_named("h200");
+  const auto best = [&](std::int64_t points) {
+    const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
+    const auto skeleton = make_compact_skeleton();
+    const std::vector<std::int64_t> keys{points};
+    const auto schedules = skeleton->candidates(inputs, bucket_of({{points, points, 1}}));
+    return *std::min_element(schedules.begin(), schedules.end(), [&](const ir::Schedule& a, const ir::Schedule& b) {
+      return skeleton->estimate(inputs, a, keys) < skeleton->estimate(inputs, b, keys);
+    });
+  };
+  EXPECT_EQ(best(100).field("split"), 1);
+  EXPECT_GT(best(100000).field("split"), 1);
+}
+
+// Every candidate of a region whose mask is computed: numbers of several dims, and only a part of the results wanted.
+TEST(CudaCompact, ComputedMasks) {
+  for (const std::string dtype : {"f32", "bf16", "i64", "bool"}) {
+    SCOPED_TRACE(dtype);
+    const auto region = make_region(fmt::format(R"(
+fn @main(%x: Tensor[(m, n), {}]) -> Tensor[(m * n), i64]
+  where m in [0, 1000], n in [0, 1000] {{
+  %c = cast(%x) {{to = bool}}
+  %p, %k = compact(%c)
+  return %p
+}})",
+                                                dtype));
+    expect_right(region, {}, {{{"m", 0}, {"n", 3}}, {{"m", 1}, {"n", 1}}, {{"m", 7}, {"n", 33}}, {{"m", 30}, {"n", 70}}}, 0);
+  }
+  const auto count = make_region(R"(
+fn @main(%x: Tensor[(m, n), f32], %y: Tensor[(n), f32]) -> Tensor[(), i64]
+  where m in [0, 1000], n in [0, 1000] {
+  %c = greater(%x, %y)
+  %p, %k = compact(%c)
+  return %k
+})");
+  expect_right(count, {}, {{{"m", 0}, {"n", 3}}, {{"m", 7}, {"n", 33}}, {{"m", 30}, {"n", 70}}}, 0);
+}
+
+TEST(CudaCompact, MachineCode) {
+  const auto region = mask_region();
+  for (const char* part : {"a100", "h200", "b200"}) {
+    const auto backend = make_cuda_backend({.target = *target_named(part)});
+    const auto schedules = backend->candidates(region->region, {});
+    EXPECT_EQ(schedules.size(), 3u);
+    for (const ir::Schedule& schedule : schedules) {
+      SCOPED_TRACE(std::string(part) + " " + to_string(schedule));
+      const ir::CompiledKernel kernel = backend->compile(region->region, {}, schedule);
+      EXPECT_EQ(kernel.resources.spills, 0);
+      EXPECT_EQ(kernel.resources.stack_bytes, 0);
+      EXPECT_LE(kernel.resources.registers * schedule.field("threads"), 65536);
+    }
+  }
+}
+
+TEST(CudaCompact, SchedulesThatDoNotFitAreRefused) {
+  const auto region = mask_region();
+  const CudaTarget target = small_target("h200");
+  const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
+  const auto skeleton = make_compact_skeleton();
+  EXPECT_EQ(skeleton->misfit(inputs, compact(48, 1, 1)).value_or(""), "a block has 32 to 1024 threads, in whole warps");
+  EXPECT_EQ(skeleton->misfit(inputs, compact(64, 17, 1)).value_or(""), "a thread takes 1 to 16 points of a tile");
+  EXPECT_EQ(skeleton->misfit(inputs, compact(64, 1, 0)).value_or(""), "1 to 1024 blocks share the points");
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda::testing
