@@ -27,6 +27,10 @@ using Clock = std::chrono::steady_clock;
 using Place = ir::Program::Buffer::Place;
 
 constexpr int pairs_before_judging = 3;
+// A pass this long is timed well enough with fewer launches in it, and with fewer pairs: that weights come from afar and clocks are coarse matters to short launches.
+constexpr double long_pass_seconds = 10e-3;
+constexpr int fewest_pairs = 6;  // that give the median a 95 % interval
+constexpr std::size_t most_kept_bytes = std::size_t{2} << 30;
 
 // Every launch with the function whose buffers it names.
 std::map<const ir::Code::Launch*, const ir::Code*> launch_owners(const ir::Program& program) {
@@ -130,21 +134,20 @@ RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable, 
 RegionBench::~RegionBench() = default;
 
 const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t kernel, std::size_t call) {
-  if (captured_kernel_ != kernel) {
-    captured_.clear();
-    trusted_.clear();
-    incumbents_.clear();
-    captured_kernel_ = kernel;
+  if (kept_bytes_ > most_kept_bytes && !kept_.contains(kernel)) {
+    kept_.clear();
+    kept_bytes_ = 0;
   }
-  const auto known = captured_.find(call);
-  if (known != captured_.end()) return known->second;
+  Kept& kept = kept_[kernel];
+  const auto known = kept.captured.find(call);
+  if (known != kept.captured.end()) return known->second;
 
   const ir::Program& program = executable_->program();
   const ir::Region& region = program.kernels.at(static_cast<std::size_t>(kernel)).region;
   const std::map<const ir::Code::Launch*, const ir::Code*> owners = launch_owners(program);
   const std::vector<ir::ValueId>& parameters = region.body.body.parameters;
   const std::vector<ir::ValueId>& results = region.body.body.results;
-  std::vector<Captured>& all = captured_[call];
+  std::vector<Captured>& all = kept.captured[call];
   std::map<std::vector<std::int64_t>, std::size_t> counts;
   context_.session().observe([&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
     if (work.launch->kernel != kernel) return;
@@ -180,6 +183,8 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
   });
   context_.run(calls_.at(call));
   context_.session().observe({});
+  for (const Captured& launch : all)
+    for (const GuardedMemory& memory : launch.memory) kept_bytes_ += memory.bytes();
   return all;
 }
 
@@ -193,7 +198,7 @@ std::shared_ptr<const RegionBench::Code> RegionBench::incumbent(std::int32_t ker
   const auto& entries = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table.entries;
   std::size_t met = 0;
   while (met + 1 < entries.size() && !entries[met].bucket.contains(keys)) ++met;
-  std::shared_ptr<const Code>& code = incumbents_[std::to_string(met)];
+  std::shared_ptr<const Code>& code = kept_[kernel].incumbents[met];
   if (code == nullptr) code = compile(kernel, entries[met].bucket, entries[met].schedule);
   return code;
 }
@@ -251,7 +256,7 @@ std::string RegionBench::check(std::int32_t kernel, const Code& code, const Capt
 }
 
 const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const TrialPoint& point, const Captured& launch) {
-  std::vector<ir::Tensor>& known = trusted_[{point.call, point.keys}];
+  std::vector<ir::Tensor>& known = kept_[kernel].trusted[{point.call, point.keys}];
   if (!known.empty()) return known;
   if (point.call == 0 || captured(kernel, 0).empty()) return known = reference(kernel, launch);
   // What the reference confirms at the small call is believed at larger ones.
@@ -283,13 +288,17 @@ double RegionBench::pass(const Code& code, const std::vector<const Captured*>& l
   return std::chrono::duration<double>(Clock::now() - begin).count() / (times * static_cast<double>(launches.size()));
 }
 
-PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& launches,
+PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& all,
                              const TrialRules& rules) {
-  const double once = std::min(pass(incumbent, launches, 1), pass(incumbent, launches, 1)) * static_cast<double>(launches.size());
+  const double each = std::min(pass(incumbent, all, 1), pass(incumbent, all, 1));
+  const auto enough = static_cast<std::size_t>(std::max(1.0, std::floor(long_pass_seconds / std::max(each, 1e-8))));
+  const std::vector<const Captured*> launches(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), enough)));
+  const double once = each * static_cast<double>(launches.size());
+  const int pairs = once < long_pass_seconds / 2 ? rules.repetitions : std::min(rules.repetitions, fewest_pairs);
   const int times = static_cast<int>(std::clamp(std::ceil(rules.pass_seconds / std::max(once, 1e-8)), 1.0, 1000.0));
   pass(candidate, launches, 1);
   std::vector<double> ours, theirs;
-  for (int pair = 0; pair < rules.repetitions; ++pair) {
+  for (int pair = 0; pair < pairs; ++pair) {
     // Each goes first as often as the other.
     if (pair % 2 == 0) {
       theirs.push_back(pass(incumbent, launches, times));

@@ -44,10 +44,10 @@ struct Trial {
 };
 
 struct TrialRules {
-  int repetitions = 9;           // pairs of timed passes
-  double hopeless = 1.5;         // after three pairs, a point whose ratio is over this is timed no further
+  int repetitions = 9;           // pairs of timed passes; a third fewer where passes are long
+  double hopeless = 1.15;        // after three pairs, a point whose every ratio is over this is timed no further
   double pass_seconds = 200e-6;  // a timed pass repeats short launches until it lasts about as long
-  std::size_t layers = 3;        // launches of equal keys that a pass goes through
+  std::size_t layers = 3;        // launches of equal keys that a pass goes through; fewer where they are long
 };
 
 class RegionBench {
@@ -77,17 +77,21 @@ class RegionBench {
   std::string check(std::int32_t kernel, const Code& code, const Captured& launch, const std::vector<ir::Tensor>& wanted, Outcome& outcome);
   const std::vector<ir::Tensor>& trusted(std::int32_t kernel, const TrialPoint& point, const Captured& launch);
   double pass(const Code& code, const std::vector<const Captured*>& launches, int times);
-  PointTimes time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& launches, const TrialRules& rules);
+  PointTimes time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& all, const TrialRules& rules);
 
   std::shared_ptr<const runtime::Executable> executable_;
   runtime::Context context_;
   std::vector<std::vector<ir::Tensor>> calls_;
   std::vector<std::vector<LaunchKeys>> launches_;
   std::unique_ptr<GuardedMemory> scratch_;  // of timed runs
-  std::int32_t captured_kernel_ = -1;
-  std::map<std::size_t, std::vector<Captured>> captured_;                                         // of captured_kernel_, by call
-  std::map<std::pair<std::size_t, std::vector<std::int64_t>>, std::vector<ir::Tensor>> trusted_;  // of captured_kernel_
-  std::map<std::string, std::shared_ptr<const Code>> incumbents_;                                 // of captured_kernel_
+  // What is kept of a kernel between its trials.
+  struct Kept {
+    std::map<std::size_t, std::vector<Captured>> captured;                                         // by call
+    std::map<std::pair<std::size_t, std::vector<std::int64_t>>, std::vector<ir::Tensor>> trusted;  // results by call and keys
+    std::map<std::size_t, std::shared_ptr<const Code>> incumbents;                                 // by row of the table
+  };
+  std::map<std::int32_t, Kept> kept_;  // by kernel
+  std::size_t kept_bytes_ = 0;         // of captured data
 };
 
 }  // namespace anydim::tuner
