@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/bind.h"
 #include "ir/error.h"
+#include "runtime/input_binding.h"
 
 namespace anydim {
 
@@ -18,19 +20,33 @@ std::string listed(const std::vector<InputInfo>& inputs) {
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, "; "));
 }
 
+void collect_read(const ir::Block& block, std::set<ir::ValueId>& read) {
+  for (const ir::Binding& binding : block.bindings) {
+    read.insert(binding.operands.begin(), binding.operands.end());
+    for (const ir::Dim& dim : binding.dims)
+      for (const ir::DimLeaf& leaf : dim.leaves())
+        if (!leaf.is_symbol()) read.insert(leaf.value);
+    for (const ir::Block& inner : binding.blocks) collect_read(inner, read);
+  }
+  read.insert(block.results.begin(), block.results.end());
+}
+
 }  // namespace
 
 std::vector<InputInfo> inputs_of(const ir::Program& program) {
   std::vector<InputInfo> inputs;
-  for (const ir::Program::Input& input : program.inputs) inputs.push_back({input.name, input.dtype, input.dims});
+  for (const ir::Program::Input& input : program.inputs)
+    inputs.push_back({input.name, input.dtype, input.dims, runtime::takes_any_shape(input)});
   return inputs;
 }
 
 std::vector<InputInfo> inputs_of(const ir::Function& function) {
   std::vector<InputInfo> inputs;
+  std::set<ir::ValueId> read;
+  collect_read(function.body, read);
   for (const ir::ValueId id : function.body.parameters) {
     const ir::TensorType& type = function.tensor_type(id);
-    inputs.push_back({function.values[id].name, type.dtype, type.dims});
+    inputs.push_back({function.values[id].name, type.dtype, type.dims, !read.contains(id) && runtime::are_constants(type.dims)});
   }
   return inputs;
 }
@@ -56,7 +72,7 @@ std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted, con
     if (input.dtype == ir::DType::BF16 && tensor.dtype() == ir::DType::U16) {
       tensor = ir::Tensor(ir::DType::BF16, tensor.dims(), tensor.bytes(), tensor.owner());
     }
-    if (tensor.dtype() != input.dtype || tensor.rank() != input.dims.size()) {
+    if (tensor.dtype() != input.dtype || (tensor.rank() != input.dims.size() && !input.any_shape)) {
       throw Error(ErrorKind::Inputs,
                   fmt::format("input '{}' does not fit: expected {}, got {}", input.name, to_string(input).substr(input.name.size() + 2),
                               ir::shape_text(tensor.dtype(), tensor.dims())));

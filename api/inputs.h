@@ -17,13 +17,14 @@ struct InputInfo {
   std::string name;
   ir::DType dtype = ir::DType::F32;
   std::vector<ir::Dim> dims;
+  bool any_shape = false;  // nothing reads it and its declared extents are constants: only its element type counts
 };
 std::vector<InputInfo> inputs_of(const ir::Program& program);
 std::vector<InputInfo> inputs_of(const ir::Function& function);
 std::string to_string(const InputInfo& input);  // "input_ids: i64 (batch, sequence)"
 
 // In the order of `wanted`. bf16 inputs may come as their 16-bit patterns in u16. Throws Error{Inputs} for a name that the model lacks, an input
-// that is missing, another dtype or rank; extents are checked where symbols are bound.
+// that is missing, another dtype or rank (of any shape: dtype); extents are checked where symbols are bound.
 std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted, const NamedTensors& given);
 
 }  // namespace anydim

@@ -200,7 +200,8 @@ void FunctionLowering::add_inputs() {
       throw Error(ErrorKind::Unsupported,
                   fmt::format("input %{} of @{} is no tensor; inputs of a program are tensors", value.name, function_.name));
     auto index = static_cast<std::int32_t>(code_.inputs.size());
-    define(parameter, add_buffer({.place = Place::Input, .index = index, .name = value.name}));
+    const bool read = !entry_ || uses_[parameter] > 0 || wanted_.contains(parameter);
+    if (read) define(parameter, add_buffer({.place = Place::Input, .index = index, .name = value.name}));
     Code::Input input{value.name, value.type.tensor.dtype, value.type.tensor.dims, buffer_of_[parameter]};
     if (!value.type.is_tensor()) input.type = value.type;
     code_.inputs.push_back(std::move(input));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,11 +27,19 @@ std::optional<std::string> symbol_of(const ir::Dim& dim) {
 
 }  // namespace
 
+bool are_constants(std::span<const ir::Dim> dims) {
+  return std::ranges::all_of(dims, [](const ir::Dim& dim) { return dim.is_constant(); });
+}
+
+bool takes_any_shape(const ir::Program::Input& input) { return input.buffer < 0 && are_constants(input.dims); }
+
 InputBinding::InputBinding(const ir::Program& program) : program_(program) {
   function_.name = "main";
   function_.symbols = program.symbols;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const ir::Program::Input& input = program.inputs[i];
+    if (takes_any_shape(input)) continue;
+    bound_.push_back(i);
     function_.body.parameters.push_back(function_.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
     for (std::size_t d = 0; d < input.dims.size(); ++d) {
       Step step{.input = static_cast<std::uint32_t>(i), .dim = static_cast<std::uint32_t>(d)};
@@ -79,9 +88,10 @@ void InputBinding::bind(std::span<const ir::Tensor> inputs, std::span<std::int64
 
 bool InputBinding::bind_quickly(std::span<const ir::Tensor> inputs, std::span<std::int64_t> slots) const {
   if (inputs.size() != program_.inputs.size()) return false;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].dtype() != program_.inputs[i].dtype || inputs[i].rank() != program_.inputs[i].dims.size()) return false;
-  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].dtype() != program_.inputs[i].dtype) return false;
+  for (const std::size_t i : bound_)
+    if (inputs[i].rank() != program_.inputs[i].dims.size()) return false;
   std::int64_t values[maximum_values];
   for (const Step& step : steps_) {
     const std::int64_t extent = inputs[step.input].dims()[step.dim];
@@ -109,7 +119,16 @@ bool InputBinding::bind_quickly(std::span<const ir::Tensor> inputs, std::span<st
 }
 
 void InputBinding::bind_slowly(std::span<const ir::Tensor> inputs, std::span<std::int64_t> slots) const {
-  const ir::SymbolValues values = ir::bind_symbols(function_, inputs);
+  if (inputs.size() != program_.inputs.size())
+    throw Error(ErrorKind::Inputs, fmt::format("@main: expected {} inputs, got {}.", program_.inputs.size(), inputs.size()));
+  std::vector<ir::InputShape> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!takes_any_shape(program_.inputs[i])) shapes.push_back({inputs[i].dtype(), inputs[i].dims()});
+    else if (inputs[i].dtype() != program_.inputs[i].dtype)
+      throw Error(ErrorKind::Inputs, fmt::format("input '{}': expected dtype {}, got {}.", program_.inputs[i].name,
+                                                 ir::name_of(program_.inputs[i].dtype), ir::name_of(inputs[i].dtype())));
+  }
+  const ir::SymbolValues values = ir::bind_symbols(function_, shapes);
   for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
     const std::string& symbol = program_.leaf_symbols[slot];
     if (symbol.empty()) continue;

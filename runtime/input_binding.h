@@ -13,6 +13,10 @@
 
 namespace anydim::runtime {
 
+bool are_constants(std::span<const ir::Dim> dims);
+// Only the element type of such an input counts: no instruction reads it, and its declared extents are constants, which bind no symbol.
+bool takes_any_shape(const ir::Program::Input& input);
+
 // A straight list of comparisons for what programs demand most (constants, symbols, ranges, multiples). What doesn't fit it, and every
 // input that fails it, goes through ir::bind_symbols, which has the messages.
 class InputBinding {
@@ -39,7 +43,8 @@ class InputBinding {
   void bind_slowly(std::span<const ir::Tensor> inputs, std::span<std::int64_t> slots) const;
 
   const ir::Program& program_;
-  ir::Function function_;  // parameters only, for ir::bind_symbols
+  ir::Function function_;           // parameters only, for ir::bind_symbols
+  std::vector<std::size_t> bound_;  // inputs that these parameters are
   std::vector<Step> steps_;
   std::map<std::string, std::int32_t, std::less<>> positions_;  // of symbols in the table of values
   std::vector<Leaf> leaves_;

@@ -118,6 +118,10 @@ void import_non_max_suppression(Node& node);
 
 // importers_resize.cpp
 void import_resize(Node& node);
+void import_grid_sample(Node& node);
+void import_dft(Node& node);
+void import_stft(Node& node);
+void import_mel_weight_matrix(Node& node);
 void import_upsample(Node& node);  // and Resize of opset 10
 
 // importers_einsum.cpp

@@ -70,7 +70,12 @@ std::size_t Node::rank(ir::ValueId value) const {
 
 std::optional<std::int64_t> Node::length(ir::ValueId value) const {
   const ir::TensorType* type = builder_.type(value);
-  return type == nullptr || type->rank() != 1 ? std::nullopt : type->dims[0].constant();
+  return type == nullptr || type->rank() != 1 ? std::nullopt : last_extent(value);
+}
+
+std::optional<std::int64_t> Node::last_extent(ir::ValueId value) const {
+  const ir::TensorType* type = builder_.type(value);
+  return type == nullptr || type->rank() == 0 ? std::nullopt : type->dims.back().constant();
 }
 
 std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {

@@ -27,6 +27,36 @@ std::function<void(NodeBuilder&)> list(const std::string& name, const std::vecto
   return [=](NodeBuilder& node) { node.integers(name, values); };
 }
 
+// Outputs as ONNX Runtime 1.31 gives them.
+void add_signals(std::vector<ValueCase>& cases) {
+  const ir::Tensor image = reals({1, 1, 2, 3}, {1, 2, 4, 8, 16, 32});
+  const ir::Tensor grid = reals({1, 1, 3, 2}, {-1.5, -1.25, 0.25, 0.5, 2.5, 1.75});
+  const auto sampled = [&](int opset, const std::string& mode, const std::string& padding, std::int64_t corners,
+                           const std::vector<double>& wanted) {
+    const auto attributes = [=](NodeBuilder& node) {
+      node.string("mode", mode).string("padding_mode", padding).integer("align_corners", corners);
+    };
+    cases.push_back({"GridSample", opset, {{image}, {grid}}, attributes, {reals({1, 1, 1, 3}, wanted)}});
+  };
+  sampled(16, "bicubic", "reflection", 0, {0.018066406, 22.644531250, 7.416259766});
+  sampled(20, "cubic", "reflection", 1, {1.585327148, 18.155883789, 7.050659180});
+  sampled(16, "nearest", "reflection", 0, {1, 16, 8});
+  sampled(20, "linear", "border", 1, {1, 15.625, 32});
+
+  const ir::Tensor signal = reals({1, 5, 1}, {1, 2, 0, -1, 3});
+  const ir::Tensor four = integers({}, {4});
+  const ir::Tensor spectrum = reals({1, 4, 2}, {2, 0, 1, -3, 0, 0, 1, 3});
+  cases.push_back({"DFT", 17, {{signal, true}, {four}}, integer("onesided", 1), {reals({1, 3, 2}, {2, 0, 1, -3, 0, 0})}});
+  cases.push_back({"DFT", 20, {{signal, true}, {four}, {integers({}, {-2}), true}}, none, {spectrum}});
+  cases.push_back({"DFT", 17, {{spectrum, true}}, integer("inverse", 1), {reals({1, 4, 2}, {1, 0, 2, 0, 0, 0, -1, 0})}});
+  const double third = 0.866025404;
+  cases.push_back({"STFT",
+                   17,
+                   {{signal, true}, {integers({}, {2})}, {reals({3}, {1, 0.5, 1})}},
+                   integer("onesided", 0),
+                   {reals({1, 2, 3, 2}, {2, 0, 0.5, -third, 0.5, third, 2.5, 0, -1.25, 3.5 * third, -1.25, -3.5 * third})}});
+}
+
 void add_activations(std::vector<ValueCase>& cases) {
   const ir::Tensor x = reals({4}, {-60, -1, 0, 2});
   cases.push_back({"Gelu", 20, {{x}}, none, {reals({4}, {0, -0.158655254, 0, 1.954499736})}});
@@ -217,6 +247,7 @@ void add_others(std::vector<ValueCase>& cases) {
 std::vector<ValueCase> value_cases() {
   std::vector<ValueCase> cases;
   add_activations(cases);
+  add_signals(cases);
   add_integers(cases);
   add_indexing(cases);
   add_quantisation(cases);

@@ -80,6 +80,7 @@ bool OnnxExporter::add_plain(const Binding& binding, const Names& in, const Name
   const auto found = plain_ops().find(binding.op);
   if (found == plain_ops().end()) return false;
   if (binding.op == Op::is_inf && (has_attribute(binding, "negative") || has_attribute(binding, "positive"))) no("is_inf of one sign");
+  if (binding.op == Op::nonzero && type(binding.operands[0]).rank() == 0) no("nonzero of a scalar, which ONNX Runtime takes for a vector");
   node(found->second, in, {out[0]});
   return true;
 }

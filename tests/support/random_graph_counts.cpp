@@ -72,12 +72,14 @@ void Builder::boxes() {
     tensor.set_real(0, number);
     return constant(tensor);
   };
-  std::vector<ValueId> operands{add_parameter(TensorType{dtype, {batches, count, 4}}),
-                                add_parameter(TensorType{dtype, {batches, classes, count}})};
+  const bool centred = chance(50);
+  ValueId corners = add_parameter(TensorType{dtype, {batches, count, 4}});
+  if (centred) corners = must(Op::abs, {corners});  // a box of negative width is none
+  std::vector<ValueId> operands{corners, add_parameter(TensorType{dtype, {batches, classes, count}})};
   operands.push_back(chance(50) ? literal(Op::dim, {random_dim()}) : constant(Tensor::of(DType::I64, {}, Integers{2})));
   operands.push_back(real(0.3));
   if (chance(50)) operands.push_back(real(-0.5));
-  auto found = apply(Op::non_max_suppression, operands, {{"center_point_box", static_cast<std::int64_t>(below(2))}});
+  auto found = apply(Op::non_max_suppression, operands, {{"center_point_box", std::int64_t{centred}}});
   if (found && chance(50)) apply(Op::gather, {*found, integers({2})}, {{"axis", std::int64_t{1}}});
 }
 
