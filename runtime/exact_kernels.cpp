@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <limits>
 
@@ -14,6 +15,7 @@ namespace {
 
 // Calls get the processor first.
 constexpr int background_niceness = 10;
+constexpr std::chrono::milliseconds let_the_call_end{1};
 
 }  // namespace
 
@@ -74,8 +76,14 @@ void ExactKernels::work() {
   std::vector<std::shared_ptr<const LoadedKernel>> gone;
   for (;;) {
     asleep_ = waiting_.empty();
-    changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-    asleep_ = false;
+    if (asleep_) {
+      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      asleep_ = false;
+      // The call that asked is about to ask for its other kernels too: it shall not find the lock taken.
+      lock.unlock();
+      std::this_thread::sleep_for(let_the_call_end);
+      lock.lock();
+    }
     if (stopping_) return;
     gone = make_room();
     if (waiting_.empty()) {
