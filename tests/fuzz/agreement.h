@@ -16,7 +16,7 @@ struct AgreementOptions {
   double half_tolerance = 6e-2;  // where f16 or bf16 takes part
   int threads = 1;
   std::size_t graph_calls = 2;    // calls for whose shapes the graph executor is tried too
-  std::size_t exact_calls = 2;    // calls whose shapes get kernels of their own under the policy exact; the others keep the general ones
+  std::size_t exact_calls = 2;    // calls whose shapes get kernels of their own under the policy exact; the others keep those of buckets
   std::filesystem::path cache{};  // folder of kernels; empty: none is kept
 };
 
@@ -33,7 +33,7 @@ struct Agreement {
 
 // Every call, in order and then in reverse on the same context, on the virtual machine under the policies symbolic, bucketed (whole tables) and exact
 // (before and after its kernels are there), and for some calls with their shapes fixed on the graph executor. Results lie within the
-// tolerance of the evaluator's; for the same kernels (order of calls, symbolic and exact before its kernels, machine and graph executor) they are equal
+// tolerance of the evaluator's; for the same kernels (order of calls, bucketed and exact before its kernels, machine and graph executor) they are equal
 // bit for bit. A graph that the evaluator refuses agrees. Nothing is thrown: an error of any kind is a disagreement.
 Agreement agreement(const RandomGraph& graph, const CompileTarget& target, const AgreementOptions& options = {});
 

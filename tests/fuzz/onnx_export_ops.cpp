@@ -105,8 +105,10 @@ bool OnnxExporter::add_movement(const Binding& binding, const Names& in, const N
     case Op::broadcast_to: node("Expand", {in[0], integers(integers_attribute(binding, "shape"))}, {out[0]}); return true;
     case Op::expand_dims: node("Unsqueeze", {in[0], integers(integers_attribute(binding, "axes"))}, {out[0]}); return true;
     case Op::squeeze:
-      if (has_attribute(binding, "axes")) node("Squeeze", {in[0], integers(integers_attribute(binding, "axes"))}, {out[0]});
-      else node("Squeeze", in, {out[0]});
+      if (!has_attribute(binding, "axes")) node("Squeeze", in, {out[0]});
+      // No axes are all of them to ONNX.
+      else if (integers_attribute(binding, "axes").empty()) node("Identity", in, {out[0]});
+      else node("Squeeze", {in[0], integers(integers_attribute(binding, "axes"))}, {out[0]});
       return true;
     case Op::transpose: {
       NodeBuilder made_node = node("Transpose", in, {out[0]});
