@@ -135,6 +135,15 @@ class Builder {
     });
   }
 
+  bool is_too_large(const std::vector<Dim>& dims) const {
+    for (std::size_t call = 0; call < calls_.size(); ++call) {
+      std::int64_t elements = 1;
+      for (const Dim& dim : dims) elements *= value(call, dim);
+      if (elements > most_elements_of_edges) return true;
+    }
+    return false;
+  }
+
   Tensor random_tensor(DType dtype, Integers dims, std::int64_t low, std::int64_t high) {
     Tensor tensor(dtype, std::move(dims));
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
@@ -153,7 +162,10 @@ class Builder {
       type.dtype = chance(75) ? DType::F32 : chance(60) ? DType::I64 : DType::Bool;
       if (options_.whole_language && chance(20)) type.dtype = any_dtype();
       for (std::size_t i = 0, rank = below(5); i < rank; ++i) type.dims.push_back(random_dim());
+      for (std::size_t i = 0; i < type.rank() && is_too_large(type.dims); ++i)
+        if (!type.dims[i].is_constant()) type.dims[i] = pick(Integers{1, 4});
     }
+    if (is_too_large(type.dims)) throw Error(ErrorKind::Inputs, "given up");
     ValueId id = function_.add_value("x" + std::to_string(function_.values.size()), type);
     function_.body.parameters.push_back(id);
     std::int64_t high = type.dtype == DType::Bool ? 2 : 4;

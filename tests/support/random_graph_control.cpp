@@ -236,9 +236,12 @@ void Builder::repetition() {
     ValueId start = any(DType::F32);
     const bool condition = chance(30), scanned = chance(40);
     ValueId trips = no_value;
-    if (!condition || chance(50))
-      trips = depth_ == 0 && chance(50) ? literal(Op::dim, {random_dim()})  // many times within many would take long
-                                        : constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(4))}));
+    bool many = false;
+    if (!condition || chance(50)) {
+      many = depth_ == 0 && chance(50);  // many times within many would take long
+      trips = many ? literal(Op::dim, {random_dim()}) : constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(4))}));
+    }
+    const bool may_grow = depth_ == 0 && !many;  // what doubles each time soon fills the memory
     Tensor yes(DType::Bool, {});
     yes.set_integer(0, 1);
     Binding binding{.op = Op::loop, .operands = {trips, condition ? constant(yes) : no_value, start}};
@@ -250,7 +253,8 @@ void Builder::repetition() {
       block.results.push_back(
           condition ? must(Op::less, {step, constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(3))}))}) : on);
       ValueId next = like(carried);
-      if (next == carried || chance(30)) next = must(Op::mul, {must(Op::add, {carried, number(1)}), number(0.5)});
+      if (next == carried || chance(30) || (!may_grow && !(type(next).dims == carried_type.dims)))
+        next = must(Op::mul, {must(Op::add, {carried, number(1)}), number(0.5)});
       block.results.push_back(next);
       if (scanned) block.results.push_back(like(carried));
     }));
