@@ -57,7 +57,9 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double rows = number(work.block_rows), columns = number(work.block_columns), multiprocessors = target.multiprocessors;
   const double across = work.depth_scale > 1 ? 1 : ceiling(number(extents.columns), columns);
-  const double blocks = number(extents.batch) * ceiling(number(extents.rows), rows) * across * number(work.split);
+  // A cluster whose blocks share columns' operands has as many blocks below each other, also at the end.
+  const double below = number(work.shared_columns);
+  const double blocks = number(extents.batch) * ceiling(number(extents.rows), rows * below) * below * across * number(work.split);
   const double depth_tiles = ceiling(ceiling(number(extents.depth), number(work.block_depth)), number(work.split)) * work.depth_scale;
   const double depth = depth_tiles * number(work.block_depth);
 
@@ -74,8 +76,8 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
   const double throughput = together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
                                                  traffic / std::min(l2_bytes_per_clock, l2_total_bytes / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are filled.
-  const double meeting = work.split > 1 ? split_latency : 0;
-  const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency + meeting;
+  const double meeting = work.split > 1 || work.shared_columns > 1 ? split_latency : 0;
+  const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency + meeting + work.end_latency;
   const double wave = std::max(throughput + together * epilogue, alone + epilogue);
   // The last wave of many is partly empty only once: what is left of waves is spread by the scheduler.
   const double whole = waves <= 1 ? wave : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together)));

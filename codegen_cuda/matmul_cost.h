@@ -34,6 +34,7 @@ struct MatmulWork {
   double depth_scale = 1;                      // a block passes over the depth this many times (whole rows: once for each tile of columns)
   double output_bytes = 2;                     // stored for one element of the product, what the epilogue loads included
   double epilogue_cycles = 0;                  // of one lane, for one element
+  double end_latency = 0;                      // cycles between a block's epilogue and its end
   double extra_seconds = 0;                    // a second launch
 };
 double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const MatmulExtents& extents);

@@ -185,10 +185,16 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   }
   const LaneRange space{.symbol = form.n.symbol, .extent = form.n.extent, .width = piece.width, .first = n, .may_end = true};
   LaneProgram program{.program = form.epilogue, .roots = {form.epilogue_step}, .stores = form.stores, .at_point = {}};
+  const ir::Store* result = kept ? kept->result : nullptr;
+  if (result != nullptr) {
+    program.roots = {result->step};
+    program.stores.clear();
+  }
   std::string values;
   if (kept) {
+    const ir::DType dtype = result != nullptr ? kernel.output_type(static_cast<std::size_t>(result->output)).dtype : form.scratch.front();
     values = kernel.fresh("kept");
-    loop.line(fmt::format("{} {}[{}];", storage_type(form.scratch.front()), values, piece.width));
+    loop.line(fmt::format("{} {}[{}];", storage_type(dtype), values, piece.width));
   }
   const std::string kept_row =
       kept ? fmt::format("{} + ({}) * {}", kept->pointer, fmt::format(fmt::runtime(kept->row), m.name), kept->pitch) : "";
@@ -196,7 +202,8 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   program.at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
     writer.set_accumulated(0, fmt::format("{}[{}]", sum, lane), point);
     if (!kept) return;
-    const std::string value = narrowed(kernel, form.scratch.front(), writer.value(point, form.epilogue_step));
+    const std::string value = result != nullptr ? writer.stored_value(point, *result)
+                                                : narrowed(kernel, form.scratch.front(), writer.value(point, form.epilogue_step));
     if (whole) point.line(fmt::format("{}[{}] = {};", values, lane, value));
     else point.line(fmt::format("({})[{} + {}] = {};", kept_row, n.name, lane, value));
   };

@@ -84,12 +84,13 @@ struct SumPiece {
       1;  // blocks of the cluster whose pieces, at the same place of their shared memory, are added; `thread` counts over all of them
   bool transposed = false;  // rows of the piece are columns of the product (first_column is of the first), and the other way round
 };
-// Where the epilogue's value goes when row stages follow: element (m, n) to pointer[(m + row_shift) * pitch + n].
+// Where the epilogue's value goes when row stages follow, or its one result when that leaves as a box: element (m, n) to pointer[row * pitch + n].
 struct KeptRows {
   std::string pointer;
   std::string row;  // expression of the row's number, given m's name as {}
   std::string pitch;
-  bool aligned = false;  // vectors of 4 elements may be stored at once
+  bool aligned = false;               // vectors of 4 elements may be stored at once
+  const ir::Store* result = nullptr;  // what is kept then, and nothing is stored
 };
 void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const MatmulNames& names, const SumPiece& piece,
                     const KeptRows* kept);

@@ -77,7 +77,8 @@ WgmmaSchedule WgmmaSchedule::from(const ir::Schedule& schedule) {
           .swapped = schedule.field("swap") != 0,
           .persistent = schedule.field("persistent") != 0,
           .split = schedule.field("split"),
-          .multicast = schedule.find("multicast").value_or(1)};
+          .multicast = schedule.find("multicast").value_or(1),
+          .boxed = schedule.find("boxed").value_or(0)};
 }
 
 ir::Schedule WgmmaSchedule::schedule() const {
@@ -91,6 +92,7 @@ ir::Schedule WgmmaSchedule::schedule() const {
                                   {"persistent", persistent ? 1 : 0},
                                   {"split", split}}};
   if (multicast > 1) written.fields.emplace_back("multicast", multicast);
+  if (boxed != 0) written.fields.emplace_back("boxed", boxed);
   return written;
 }
 
@@ -101,9 +103,19 @@ std::int64_t WgmmaSchedule::pieces_bytes() const {
   return 4 * multiplying_warpgroups() * piece_rows * (piece_columns() + gap) * 4;
 }
 
-std::int64_t WgmmaSchedule::shared_bytes() const {
+std::int64_t WgmmaSchedule::pieces_offset() const {
   constexpr std::int64_t barrier_bytes = 8, alignment = 16;
-  return stages * stage_bytes() + (2 * stages * barrier_bytes + alignment - 1) / alignment * alignment + pieces_bytes();
+  return stages * stage_bytes() + (2 * stages * barrier_bytes + alignment - 1) / alignment * alignment;
+}
+
+std::int64_t WgmmaSchedule::boxes_offset() const {
+  constexpr std::int64_t alignment = 128;  // of tensor memory access
+  return (pieces_offset() + pieces_bytes() + alignment - 1) / alignment * alignment;
+}
+
+std::int64_t WgmmaSchedule::shared_bytes() const {
+  if (boxed == 0) return pieces_offset() + pieces_bytes();
+  return boxes_offset() + 4 * multiplying_warpgroups() * box_elements() * boxed;
 }
 
 std::int64_t WgmmaSchedule::registers_needed() const {

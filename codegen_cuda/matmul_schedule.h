@@ -59,6 +59,9 @@ struct WgmmaSchedule {
   std::int64_t split = 1;   // as of MmaSchedule; not where persistent
   // Blocks of a cluster whose tiles lie below each other: each brings an equal part of the columns' operand to all of them. The field is left out where it is 1.
   std::int64_t multicast = 1;
+  // Bytes of an element (2 or 4) of results that leave through shared memory by tensor memory access, 16 rows of a warp at a time; 0, and the field is left
+  // out, where threads store them.
+  std::int64_t boxed = 0;
 
   static constexpr std::int64_t block_depth = 64;
   static WgmmaSchedule from(const ir::Schedule& schedule);
@@ -68,7 +71,10 @@ struct WgmmaSchedule {
   std::int64_t threads() const { return 128 * (multiplying_warpgroups() + 1); }
   std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
   std::int64_t piece_columns() const;
-  std::int64_t pieces_bytes() const;  // of all multiplying warps
+  std::int64_t pieces_bytes() const;                                  // of all multiplying warps
+  std::int64_t pieces_offset() const;                                 // of shared memory, behind stages and barriers
+  std::int64_t box_elements() const { return 16 * piece_columns(); }  // of a warp's results
+  std::int64_t boxes_offset() const;                                  // behind the pieces
   std::int64_t shared_bytes() const;
 
   // Registers of a thread: at launch, and of each role where warpgroups trade them (0: they don't).

@@ -7,9 +7,14 @@
 
 namespace anydim::codegen_cuda {
 
+// What tensor memory access can bring and store.
 struct BoxedOperands {
   ir::DType dtype = ir::DType::BF16;
   BoxedOperand left, right;
+  // The product's only result, where its elements have 2 or 4 bytes and its rows, of a known number of columns and a multiple of 16 bytes, lie one after the
+  // other; else null. Of the inputs' form.
+  const ir::Store* result = nullptr;
+  std::int64_t result_bytes = 0;  // of an element; 0: none
 };
 std::optional<BoxedOperands> boxed_operands(const PlanInputs& inputs);
 

@@ -18,7 +18,7 @@ class WgmmaEmitter {
   WgmmaEmitter(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked)
       : kernel_(inputs, bucket, fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule), checked ? ", checked" : "")),
         form_(std::get<ir::MatmulForm>(inputs.form.skeleton)), schedule_(WgmmaSchedule::from(schedule)),
-        operands_(boxed_operands(inputs).value()), checked_(checked),
+        operands_(boxed_operands(inputs).value()), result_(schedule_.boxed != 0 ? operands_.result : nullptr), checked_(checked),
         registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
         shape_{.rows = schedule_.swapped ? schedule_.block_columns : schedule_.block_rows * schedule_.multicast,
                .columns = schedule_.swapped ? schedule_.block_rows : schedule_.block_columns,
@@ -33,7 +33,7 @@ class WgmmaEmitter {
     CodeScope& entry = kernel_.begin_entry({.name = "matmul",
                                             .threads = static_cast<int>(schedule_.threads()),
                                             .blocks = static_cast<int>(schedule_.blocks),
-                                            .tensor_maps = 2,
+                                            .tensor_maps = result_ != nullptr ? 3 : 2,
                                             .dependent = true});
     names_ = write_extents(kernel_, entry, form_, false);
     tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
@@ -43,9 +43,10 @@ class WgmmaEmitter {
     entry.line(fmt::format("if ({} >= {}) return;", first_tile_number_, tiles_.count));
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const Ring<Tile> ring{(unsigned)__cvta_generic_to_shared(shared)};");
-    kernel_.block(entry, "if (threadIdx.x == 0)", [](CodeScope& first) {
+    kernel_.block(entry, "if (threadIdx.x == 0)", [&](CodeScope& first) {
       first.line("prefetch_map(tensor_map0);");
       first.line("prefetch_map(tensor_map1);");
+      if (result_ != nullptr) first.line("prefetch_map(tensor_map2);");
       first.line("ring.initialise();");
     });
     if (schedule_.multicast > 1) {
@@ -82,6 +83,7 @@ class WgmmaEmitter {
                             .dependent = true};
     launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows),
                           map_of(second_operand(), schedule_.block_columns / schedule_.multicast)};
+    if (result_ != nullptr) launch.tensor_maps.push_back(map_of_result());
     result.launches.push_back(std::move(launch));
     if (!form_.rows.empty()) {
       result.launches.push_back(rows.write_launch());
@@ -107,6 +109,18 @@ class WgmmaEmitter {
                       .swizzle_bytes = swizzle_bytes};
     while (map.box.size() < map.dims.size()) map.box.push_back(1);
     return map;
+  }
+
+  // Of all rows of the result. A box is a warp's piece; a warp writes whole rows of it, so that it needs no swizzle to be free of bank conflicts.
+  ir::TensorMap map_of_result() const {
+    const std::int64_t columns = form_.n.extent.constant().value();
+    constexpr std::int32_t box_rows = 16;
+    return {.buffer = static_cast<std::int32_t>(kernel_.parameters()) + result_->output,
+            .dtype = kernel_.output_type(static_cast<std::size_t>(result_->output)).dtype,
+            .dims = {ir::Dim(columns), ir::max(form_.m.extent, 1)},  // a map of an empty tensor can't be made, and is not used
+            .strides = {ir::Dim(columns * schedule_.boxed)},
+            .box = {static_cast<std::int32_t>(schedule_.piece_columns()), box_rows},
+            .swizzle_bytes = 0};
   }
 
   void declare_tile() {
@@ -231,9 +245,14 @@ struct Tile {{
   void write_products(CodeScope& scope, MatmulRows& rows) {
     if (registers_.multiplying != 0) scope.line(fmt::format("take_registers<{}>();", registers_.multiplying));
     const std::int64_t columns = schedule_.piece_columns(), pitch = columns + piece_gap;
-    const std::int64_t pieces_at = schedule_.shared_bytes() - schedule_.pieces_bytes();
     scope.line("const int warp = (int)threadIdx.x / 32 - 4;  // among those that multiply");
-    scope.line(fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};", pieces_at, 16 * pitch));
+    scope.line(
+        fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};", schedule_.pieces_offset(), 16 * pitch));
+    if (result_ != nullptr) {
+      const std::string type = storage_type(kernel_.output_type(static_cast<std::size_t>(result_->output)).dtype);
+      scope.line(fmt::format("{0}* box_of_warp = reinterpret_cast<{0}*>(shared + {1}) + warp * {2};", type, schedule_.boxes_offset(),
+                             schedule_.box_elements()));
+    }
     write_tiles(scope, [&](CodeScope& loop, const TilePlace& place) {
       loop.line("float sums[1][Tile::columns / 8][4];");
       loop.line("multiply_ring(sums, ring, (unsigned)(warpgroup - 1) * (64u * Tile::depth * 2u), step, tiles, error);");
@@ -242,6 +261,7 @@ struct Tile {{
       loop.line("#pragma unroll 1");
       kernel_.block(loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces()), [&](CodeScope& body) {
         body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+        if (result_ != nullptr) body.line("if (threadIdx.x % 32 == 0) wait_boxes_read();  // the warp's box is free");
         body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
         const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
         const SumPiece piece{.base = "piece_of_warp",
@@ -254,16 +274,34 @@ struct Tile {{
                              .threads = schedule_.split == 1 ? "32" : "(32 * split)",
                              .split = static_cast<int>(schedule_.split),
                              .transposed = schedule_.swapped};
-        write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
-        body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
+        if (result_ == nullptr) {
+          write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
+        } else {
+          const KeptRows box{.pointer = fmt::format("box_of_warp - ({})", piece.first_column),
+                             .row = fmt::format("{{}} - ({})", piece.first_row),
+                             .pitch = std::to_string(columns),
+                             .aligned = true,
+                             .result = result_};
+          write_epilogue(kernel_, body, form_, names_, piece, &box);
+          body.line(fmt::format("store_results<{}>(tensor_map2, box_of_warp, {}, {}, {}, {}, {});", columns,
+                                kernel_.output(static_cast<std::size_t>(result_->output)), piece.first_row, piece.first_column,
+                                names_.rows.name, names_.columns.name));
+        }
+        // Where results leave as boxes, warps have met between reading the piece and storing the box.
+        if (result_ == nullptr) body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
       });
     });
+    if (result_ != nullptr) {
+      scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
+      if (schedule_.multicast > 1) scope.line("__syncwarp();");
+    }
   }
 
   KernelWriter kernel_;
   const ir::MatmulForm& form_;
   WgmmaSchedule schedule_;
   BoxedOperands operands_;
+  const ir::Store* result_;  // what leaves as boxes, or null
   bool checked_;
   WgmmaSchedule::Registers registers_;
   TileShape shape_;
@@ -271,6 +309,27 @@ struct Tile {{
   TileNames tiles_;
   std::string first_tile_number_;
 };
+
+const ir::TensorType& result_type(const PlanInputs& inputs, const ir::Store& store) {
+  const ir::Function& body = inputs.region.body;
+  return body.tensor_type(body.body.results.at(static_cast<std::size_t>(store.output)));
+}
+
+const ir::Store* boxed_result(const PlanInputs& inputs) {
+  const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
+  if (!form.rows.empty() || !form.batch.empty() || form.stores.size() != 1) return nullptr;
+  const ir::Store& store = form.stores.front();
+  const ir::TensorType& type = result_type(inputs, store);
+  constexpr std::int64_t stride_bytes = 16;  // of tensor memory access
+  const auto bytes = static_cast<std::int64_t>(ir::size_of(type.dtype));
+  const auto columns = form.n.extent.constant();
+  if ((bytes != 2 && bytes != 4) || !columns || *columns == 0 || *columns * bytes % stride_bytes != 0) return nullptr;
+  const ir::SymbolTable& symbols = inputs.form.symbols;
+  const auto same = [&](const ir::Dim& a, const ir::Dim& b) { return ir::simplify(a, symbols) == ir::simplify(b, symbols); };
+  const ir::Dim place = ir::Dim::symbol(form.m.symbol) * *columns + ir::Dim::symbol(form.n.symbol);
+  const bool whole = same(ir::product(type.dims), form.m.extent * *columns);
+  return whole && same(ir::linear_offset(store.index, type.dims, symbols), place) ? &store : nullptr;
+}
 
 }  // namespace
 
@@ -280,7 +339,9 @@ std::optional<BoxedOperands> boxed_operands(const PlanInputs& inputs) {
   if (!operands) return std::nullopt;
   const auto left = boxed_operand(operands->left, form, form.m), right = boxed_operand(operands->right, form, form.n);
   if (!left || !right) return std::nullopt;
-  return BoxedOperands{.dtype = operands->dtype, .left = *left, .right = *right};
+  const ir::Store* result = boxed_result(inputs);
+  const std::int64_t bytes = result == nullptr ? 0 : static_cast<std::int64_t>(ir::size_of(result_type(inputs, *result).dtype));
+  return BoxedOperands{.dtype = operands->dtype, .left = *left, .right = *right, .result = result, .result_bytes = bytes};
 }
 
 EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {

@@ -36,29 +36,26 @@ class WgmmaSkeleton final : public Skeleton {
         return;
       }
     };
+    const auto add_with_boxes = [&](WgmmaSchedule schedule) {
+      add(schedule);
+      schedule.boxed = operands.result_bytes;
+      if (schedule.boxed != 0) add(schedule);
+    };
     for (const std::int64_t rows : {64, 128}) {
       for (std::int64_t columns = 16; columns <= 256; columns += 16) {
         if (columns >= typical.columns + 64) break;
         for (const std::int64_t blocks : {1, 2, 3}) {
           for (const bool persistent : {false, true}) {
-            if (rows < 2 * most.rows)
-              add({.block_rows = rows,
-                   .block_columns = columns,
-                   .stages = 0,
-                   .blocks = blocks,
-                   .group = 8,
-                   .swapped = false,
-                   .persistent = persistent,
-                   .split = 1});
-            if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16)
-              add({.block_rows = rows,
-                   .block_columns = columns,
-                   .stages = 0,
-                   .blocks = blocks,
-                   .group = 8,
-                   .swapped = true,
-                   .persistent = persistent,
-                   .split = 1});
+            WgmmaSchedule schedule{.block_rows = rows, .block_columns = columns, .stages = 0, .blocks = blocks, .persistent = persistent};
+            if (rows < 2 * most.rows) {
+              add_with_boxes(schedule);
+              // Sharing an operand pays where wide tiles lie below each other anyway.
+              schedule.multicast = 2;
+              if (columns >= 64 && typical.rows >= 4 * rows) add_with_boxes(schedule);
+              schedule.multicast = 1;
+            }
+            schedule.swapped = true;
+            if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16) add(schedule);
           }
         }
       }
@@ -104,6 +101,9 @@ class WgmmaSkeleton final : public Skeleton {
     if (schedule.multicast > 1 &&
         (schedule.block_columns % (8 * schedule.multicast) != 0 || (operands.right.major == Major::Rows && part % 64 != 0)))
       return "every block brings whole groups of 8 columns, 64 where the operand's rows lie contiguous";
+    if (schedule.boxed != 0 && (schedule.boxed != operands.result_bytes || schedule.swapped || schedule.split > 1))
+      return fmt::format("boxed is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 where swapped or split",
+                         operands.result_bytes);
     constexpr std::int64_t reserved = 1024;
     const std::int64_t shared = schedule.shared_bytes();
     if (shared > target.shared_per_block || (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
@@ -130,6 +130,12 @@ class WgmmaSkeleton final : public Skeleton {
     work.stages = schedule.stages;
     work.split = schedule.split;
     work.shared_columns = schedule.multicast;
+    if (schedule.boxed != 0) {
+      // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before a block ends.
+      constexpr double store_cycles = 0.75, box_latency = 500, box_latency_under_copies = 100;
+      work.epilogue_cycles -= store_cycles;
+      work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
+    }
     work.blocks_per_multiprocessor = schedule.blocks;
     work.flops_per_clock = target.tensor_flops * 0.95;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
@@ -147,7 +153,7 @@ class WgmmaSkeleton final : public Skeleton {
                            std::ceil(static_cast<double>(extents.rows) / static_cast<double>(work.block_rows)) *
                            std::ceil(static_cast<double>(extents.columns) / static_cast<double>(work.block_columns));
       const double waves = std::ceil(tiles / static_cast<double>(target.multiprocessors * schedule.blocks));
-      seconds -= (waves - 1) * start_saved;
+      seconds -= std::max(0.0, waves - 1) * start_saved;
     }
     return seconds;
   }

@@ -70,6 +70,16 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
                : "memory");
 }
 
+// A box of shared memory to a tensor, by one thread; elements out of bounds are not stored. Every thread publishes what it wrote there before.
+__device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(from), "r"(x), "r"(y) : "memory");
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Until all boxes that this thread stores have been read; until they have been written too.
+__device__ __forceinline__ void wait_boxes_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ __forceinline__ void wait_boxes() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
 // The same to the same place in every block of the cluster whose bit of `blocks` is set; each one's barrier of that place counts the bytes.
 __device__ __forceinline__ void load_box_for(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, unsigned short blocks) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),

@@ -68,3 +68,25 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
   pin(sums[0]);
   if (elected) ring.release(step - 1);
 }
+
+// A warp's results, 16 rows x `columns` elements in shared memory, to row `row` and column `column` of all `rows` x `all_columns`: as one box where all 16 rows
+// are there, else row by row, so that nothing behind the last row is written (a map describes the rows of a capacity).
+template <int columns, typename Element>
+__device__ __forceinline__ void store_results(const TensorMap& map, const Element* box, Element* results, long long row, long long column, long long rows,
+                                              long long all_columns) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  publish_shared();
+  __syncwarp();
+  if (column >= all_columns) return;
+  if (row + 16 <= rows) {
+    if (lane == 0) store_box(map, (unsigned)__cvta_generic_to_shared(box), (int)column, (int)row);
+    return;
+  }
+  constexpr int together = 16 / sizeof(Element), across = columns / together;  // elements of 16 bytes
+#pragma unroll 1
+  for (int chunk = lane; chunk < 16 * across; chunk += 32) {
+    const int down = chunk / across, right = chunk % across * together;
+    if (row + down >= rows || column + right >= all_columns) continue;
+    *reinterpret_cast<uint4*>(results + (row + down) * all_columns + column + right) = *reinterpret_cast<const uint4*>(box + down * columns + right);
+  }
+}

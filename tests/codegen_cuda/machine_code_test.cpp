@@ -175,7 +175,12 @@ void compile_all(std::vector<Choice>& choices, const ir::Backend& backend) {
 
 // What the machine code of a schedule must have.
 std::vector<std::string> expected_instructions(const ir::Schedule& schedule) {
-  if (schedule.name.ends_with("_wgmma")) return {"HGMMA", "UTMALDG", "SYNCS.PHASECHK", "WARPGROUP.DEPBAR"};
+  if (schedule.name.ends_with("_wgmma")) {
+    std::vector<std::string> all{"HGMMA", "UTMALDG", "SYNCS.PHASECHK", "WARPGROUP.DEPBAR"};
+    if (schedule.find("boxed").value_or(0) != 0) all.emplace_back("UTMASTG");
+    if (schedule.find("multicast").value_or(1) > 1) all.emplace_back("MULTICAST");
+    return all;
+  }
   if (schedule.name.ends_with("_mma")) return {"HMMA", "LDGSTS", "LDSM"};
   return {};
 }

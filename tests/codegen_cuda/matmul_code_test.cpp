@@ -110,6 +110,10 @@ TEST(MatmulCode, Instructions) {
       {"h200",
        "matmul_wgmma bm=128 bn=256 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1",
        {"HGMMA.64x256x16.F32.BF16", "USETMAXREG"},
+       {"HMMA", "LDL", "STL", "UTMASTG"}},
+      {"h200",
+       "matmul_wgmma bm=128 bn=192 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1 boxed=2",
+       {"HGMMA.64x192x16.F32.BF16", "UTMASTG.2D", "UTMACMDFLUSH", "DEPBAR"},
        {"HMMA", "LDL", "STL"}},
   };
   for (const Expected& expected : all) {
@@ -168,6 +172,9 @@ TEST(MatmulPlan, TilesFillAWave) {
   EXPECT_LE(tiles, 132);
   const WgmmaSchedule large = WgmmaSchedule::from(skeleton->candidates(inputs, bucket_of({{8192, 8192, 1}})).front());
   EXPECT_GE(large.block_rows * large.block_columns, 128 * 128);
+  // Where blocks take many tiles, boxes leave while the next tile is multiplied; a single wave ends sooner without them.
+  EXPECT_EQ(large.boxed, 2);
+  EXPECT_EQ(middling.boxed, 0);
 }
 
 TEST(MatmulPlan, MisfitsSayWhy) {

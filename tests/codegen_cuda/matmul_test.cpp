@@ -317,6 +317,73 @@ TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
   }
 }
 
+// Results leave by tensor memory access where 16 rows are whole; nothing behind the last row is written, whatever the map's capacity.
+TEST(MatmulWgmma, ResultsThatLeaveAsBoxes) {
+  struct Case {
+    const char *fields, *result;
+    std::int64_t columns;
+    MatmulEpilogue epilogue;
+  };
+  for (const Case& one :
+       {Case{"bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 boxed=4", "f32", 72, MatmulEpilogue::Residual},
+        Case{"bm=128 bn=48 stages=2 blocks=1 group=2 swap=0 persistent=1 split=1 boxed=4", "f32", 100, MatmulEpilogue::None},
+        Case{"bm=64 bn=128 stages=2 blocks=1 group=2 swap=0 persistent=0 split=1 boxed=4", "f32", 264, MatmulEpilogue::Bias},
+        Case{"bm=64 bn=64 stages=2 blocks=1 group=1 swap=0 persistent=1 split=1 multicast=2 boxed=4", "f32", 72,
+             MatmulEpilogue::Residual}}) {
+    expect_right({.part = "h200",
+                  .schedule = fmt::format("matmul_wgmma {}", one.fields),
+                  .region = matmul_text({.columns = one.columns, .depth = 200, .result = one.result, .epilogue = one.epilogue}),
+                  .shapes = rows({0, 1, 15, 16, 65, 200}),
+                  .capacity = {{"n", 200}},
+                  .every_timing = true});
+  }
+  // Sums of 16-bit results are rounded where they are stored.
+  for (const char* result : {"bf16", "f16"}) {
+    expect_right(
+        {.part = "h200",
+         .schedule = "matmul_wgmma bm=64 bn=64 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 boxed=2",
+         .region = matmul_text({.columns = 200, .depth = 136, .dtype = result, .result = result, .epilogue = MatmulEpilogue::BiasGelu}),
+         .shapes = rows({17, 130}),
+         .capacity = {{"n", 150}},
+         .tolerance = 1e-2});
+  }
+}
+
+TEST(MatmulWgmma, WhatLeavesAsBoxes) {
+  const CudaTarget target = small_target("h200");
+  const auto skeleton = make_matmul_wgmma_skeleton();
+  const auto why = [&](const std::string& text, const std::string& fields) {
+    const auto region = make_region(text);
+    return skeleton
+        ->misfit({.target = target, .region = region->region, .form = region->form}, ir::parse_schedule("matmul_wgmma " + fields))
+        .value_or("");
+  };
+  const std::string tile = "bm=64 bn=64 stages=2 blocks=1 group=2 persistent=0 ";
+  const std::string taken = matmul_text({.columns = 72, .depth = 64});
+  EXPECT_EQ(why(taken, tile + "swap=0 split=1 boxed=4"), "");
+  const auto reason = [](int bytes) {
+    return fmt::format("boxed is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 where swapped or split", bytes);
+  };
+  EXPECT_EQ(why(taken, tile + "swap=0 split=1 boxed=2"), reason(4));
+  EXPECT_EQ(why(taken, tile + "swap=1 split=1 boxed=4"), reason(4));
+  const std::string deep = matmul_text({.columns = 72, .depth = 256, .result = "bf16", .epilogue = MatmulEpilogue::Bias});
+  EXPECT_EQ(why(deep, tile + "swap=0 split=1 boxed=2"), "");
+  EXPECT_EQ(why(deep, tile + "swap=0 split=2 boxed=2"), reason(2));
+  // Rows of 284 bytes; row stages, which store what they compute; and a result that lies transposed.
+  EXPECT_EQ(why(matmul_text({.columns = 71, .depth = 64}), tile + "swap=0 split=1 boxed=4"), reason(0));
+  EXPECT_EQ(why(matmul_text({.columns = 72, .depth = 64, .epilogue = MatmulEpilogue::LayerNorm}), tile + "swap=0 split=1 boxed=4"),
+            reason(0));
+  EXPECT_EQ(why(R"(
+fn @main(%x: Tensor[(n, 64), bf16], %w: Tensor[(64, 72), bf16]) -> Tensor[(72, n), bf16]
+  where n in [0, 1000] {
+  %p = matmul(%x, %w)
+  %y = transpose(%p) {perm = (1, 0)}
+  return %y
+})",
+                tile + "swap=0 split=1 boxed=2"),
+            reason(0));
+}
+
 TEST(MatmulWgmma, Batches) {
   expect_right({.part = "h200",
                 .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1",

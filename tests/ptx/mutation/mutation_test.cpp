@@ -10,6 +10,7 @@
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/attention_cases.h"
 #include "tests/codegen_cuda/kernel_case.h"
+#include "tests/codegen_cuda/matmul_cases.h"
 #include "tests/ptx/kernels/persistent_matmul.h"
 #include "tests/ptx/mutation/campaign.h"
 
@@ -141,6 +142,26 @@ TEST(Mutation, GeneratedMatmul) {
                    .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}}},
                   *codegen_cuda::make_matmul_wgmma_skeleton(), score);
   }
+  expect_95_percent(score);
+}
+
+// Results that leave as boxes, of whole rows and at the end; and blocks that bring operands to each other.
+TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
+  Score score;
+  const auto skeleton = codegen_cuda::make_matmul_wgmma_skeleton();
+  expect_caught({.name = "matmul_wgmma boxed",
+                 .part = "h200",
+                 .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 boxed=4",
+                 .region = codegen_cuda::testing::matmul_text(
+                     {.columns = 72, .depth = 200, .epilogue = codegen_cuda::testing::MatmulEpilogue::Residual}),
+                 .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}}},
+                *skeleton, score);
+  expect_caught({.name = "matmul_wgmma multicast",
+                 .part = "h200",
+                 .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 multicast=2",
+                 .region = linear(72, 200),
+                 .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 300}}}}},
+                *skeleton, score);
   expect_95_percent(score);
 }
 

@@ -40,6 +40,7 @@ class Mutator {
       parities();
       wait_counts();
       counts();
+      multicasts();
       descriptors();
       swizzles();
       comparisons();
@@ -100,6 +101,14 @@ class Mutator {
     } else if (starts_with_any(opcode, {"bar.sync", "bar.arrive", "barrier.sync", "barrier.arrive"}) && operands().size() == 2) {
       add(MutationKind::Arrivals, "a warp more in", with_changed_operand(1, "b32", "add.u32", "32"));
       add(MutationKind::Arrivals, "a warp fewer in", with_changed_operand(1, "b32", "add.u32", "-32"));
+    }
+  }
+
+  void multicasts() {
+    if (statement_->opcode.find(".multicast::cluster") == std::string::npos) return;
+    for (const char* block : {"1", "2"}) {
+      add(MutationKind::Multicast, fmt::format("exchange bit {} of the blocks of", block),
+          with_changed_operand(operands().size() - 1, "b16", "xor.b16", block));
     }
   }
 

@@ -14,6 +14,7 @@ enum class MutationKind {
   WaitCount,     // a wait leaves one group more unfinished
   Transactions,  // expect_tx announces 16 bytes more or fewer
   Arrivals,      // mbarrier.init or a named barrier counts one (a warp) more or fewer
+  Multicast,     // a copy goes to one block of the cluster more or fewer
   Descriptor,    // a wgmma descriptor's address, stride or swizzle differs
   Swizzle,       // an xor of addresses or phases is left out
   Comparison,    // an integer comparison takes or leaves its bound
