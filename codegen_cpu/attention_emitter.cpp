@@ -1,9 +1,11 @@
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <optional>
 
 #include "codegen_cpu/attention_schedule.h"
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/index_emitter.h"
+#include "codegen_cpu/math_f32.h"
 #include "codegen_cpu/matmul_operands.h"
 #include "codegen_cpu/matmul_schedule.h"
 #include "codegen_cpu/micro_kernel.h"
@@ -21,6 +23,21 @@ namespace {
 using ir::Dim;
 using llvm::Value;
 
+// The positive number that every score is its product times, where it is nothing more.
+std::optional<double> factor_of(const ir::ScalarProgram& score) {
+  using Kind = ir::ScalarStep::Kind;
+  const auto step = [&](std::int32_t position) -> const ir::ScalarStep& { return score.steps[static_cast<std::size_t>(position)]; };
+  const ir::ScalarStep& last = score.steps.back();
+  if (last.kind == Kind::Accumulated) return 1;
+  if (last.kind != Kind::Apply || last.op != ir::Op::mul) return std::nullopt;
+  for (const std::size_t side : {0U, 1U}) {
+    const ir::ScalarStep &product = step(last.operands[side]), &factor = step(last.operands[1 - side]);
+    if (product.kind == Kind::Accumulated && factor.kind == Kind::Constant && factor.real > 0 && std::isfinite(factor.real))
+      return factor.real;
+  }
+  return std::nullopt;
+}
+
 class AttentionEmitter {
  public:
   AttentionEmitter(KernelBuilder& kernel, ir::AttentionForm form, const ir::Schedule& schedule)
@@ -36,6 +53,7 @@ class AttentionEmitter {
     form_.k = with_dtype(form_.k, dtype_);
     form_.v = with_dtype(form_.v, dtype_);
     form_.score = with_dtype(form_.score, dtype_);
+    factor_ = factor_of(form_.score);
     product_ = attention_product_dtype(kernel.target(), form_);
     form_.q = in_product_dtype(form_.q, product_);
     form_.k = in_product_dtype(form_.k, product_);
@@ -95,10 +113,11 @@ class AttentionEmitter {
     if (!values_) value_panel_ = reserve(padded_width * schedule_.block_keys + panel_ * panel_);
     scores_ = reserve(schedule_.rows * schedule_.block_keys);
     row_maxima_ = reserve(schedule_.rows * lanes_);
-    scales_ = reserve(schedule_.rows);
+    bases_ = reserve(schedule_.rows);
+    scales_ = reserve(ir::ceil_div(schedule_.rows, lanes_) * lanes_);
     tile_ = reserve(schedule_.rows * std::max(schedule_.columns, panel_));
     maxima_ = reserve(schedule_.block_rows);
-    sums_ = reserve(schedule_.block_rows);
+    sums_ = reserve(schedule_.block_rows * lanes_);
     outputs_ = reserve(padded_width * schedule_.block_rows);
     width_stride_ = emit_index(kernel_, kernel_.root(), padded_width);
   }
@@ -188,7 +207,7 @@ class AttentionEmitter {
     kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
       auto& builder = kernel_.at(row);
       store_scalar(maxima_, r, llvm::ConstantFP::getInfinity(element_, true));
-      store_scalar(sums_, r, llvm::ConstantFP::get(element_, 0));
+      store_vector(sums_, builder.CreateMul(r, kernel_.constant(lanes_)), llvm::Constant::getNullValue(vector_type()));
       Value* base = builder.CreateMul(r, width_stride_);
       kernel_.for_range(row, kernel_.constant(0), width_stride_, lanes_, [&](Scope& vectors, Value* e) {
         auto& inner = kernel_.at(vectors);
@@ -237,7 +256,9 @@ class AttentionEmitter {
     ProgramEmitter score(kernel_, form_.score, block);
     for_even_blocks(kernel_, block, task_rows_, schedule_.rows, [&](Scope& rows, const Share& share) {
       multiply_keys(rows, share);
-      emit_scores(rows, score, share);
+      if (factor_) emit_product_maxima(rows, share);
+      else emit_scores(rows, score, share);
+      emit_bases(rows, share);
       emit_weights(rows, share);
       multiply_values(rows, share);
     });
@@ -301,10 +322,7 @@ class AttentionEmitter {
                     Value* value = score.value(point, static_cast<std::int32_t>(form_.score.steps.size()) - 1);
                     auto& b = kernel_.at(point);
                     value = kernel_.splat(value, static_cast<unsigned>(lanes_));
-                    // Keys that don't exist weigh nothing.
-                    if (Value* mask = point.lanes().mask)
-                      value = b.CreateSelect(mask, value,
-                                             kernel_.splat(llvm::ConstantFP::getInfinity(element_, true), static_cast<unsigned>(lanes_)));
+                    if (Value* mask = point.lanes().mask) value = without_missing(value, mask);
                     store_vector(scores_, place, value);
                     Value* maxima = b.CreateMul(r, kernel_.constant(lanes_));
                     store_vector(row_maxima_, maxima, larger(load_vector(row_maxima_, maxima), value));
@@ -312,9 +330,32 @@ class AttentionEmitter {
                 });
   }
 
-  // Weights exp(score - maximum), the running sum, and the factor by which earlier blocks shrink.
-  void emit_weights(Scope& rows, const Share& share) {
-    auto* sum = kernel_.variable(vector_type(), "sum");
+  // Each row's maximum per lane, of scores that are products times a positive factor: the weights apply it.
+  void emit_product_maxima(Scope& rows, const Share& share) {
+    auto* running = kernel_.variable(vector_type(), "maximum");
+    kernel_.loop(rows, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      Value* before = load_scalar(maxima_, builder.CreateAdd(share.first, r));
+      builder.CreateStore(kernel_.splat(before, static_cast<unsigned>(lanes_)), running);
+      Value* first = builder.CreateMul(r, kernel_.constant(schedule_.block_keys));
+      for_vectors(kernel_, row, {.symbol = form_.key.symbol, .first = first_key_, .count = block_keys_, .width = lanes_},
+                  [&](Scope& vectors, Value* j) {
+                    auto& b = kernel_.at(vectors);
+                    Value* place = b.CreateAdd(first, j);
+                    Value* product = load_vector(scores_, place);
+                    if (Value* mask = vectors.lanes().mask) {
+                      product = without_missing(product, mask);
+                      store_vector(scores_, place, product);
+                    }
+                    b.CreateStore(larger(b.CreateLoad(vector_type(), running), product), running);
+                  });
+      auto& after = kernel_.at(row);
+      store_vector(row_maxima_, after.CreateMul(r, kernel_.constant(lanes_)), after.CreateLoad(vector_type(), running));
+    });
+  }
+
+  // Each row's maximum so far, what its scores are compared with, and the factor by which sums of earlier blocks shrink.
+  void emit_bases(Scope& rows, const Share& share) {
     kernel_.loop(rows, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
       auto& builder = kernel_.at(row);
       Value* position = builder.CreateAdd(share.first, r);
@@ -325,27 +366,40 @@ class AttentionEmitter {
       Value* none = builder.CreateFCmpOEQ(maximum, llvm::ConstantFP::getInfinity(element_, true));
       Value* base = builder.CreateSelect(none, llvm::ConstantFP::get(element_, 0), maximum);
       store_scalar(maxima_, position, maximum);
-      Value* scale = exponential(row, builder.CreateFSub(before, base));
-      store_scalar(scales_, r, scale);
-      builder.CreateStore(llvm::Constant::getNullValue(vector_type()), sum);
-      Value* bases = kernel_.splat(base, static_cast<unsigned>(lanes_));
+      store_scalar(bases_, r, base);
+      store_scalar(scales_, r, builder.CreateFSub(before, base));
+    });
+    kernel_.loop(rows, kernel_.constant(0), share.count, lanes_, [&](Scope& vectors, Value* r) {
+      kernel_.at(vectors);
+      store_vector(scales_, r, weight(vectors, load_vector(scales_, r)));
+    });
+  }
+
+  // Weights exp(score - maximum), and their running sums per lane.
+  void emit_weights(Scope& rows, const Share& share) {
+    auto* sum = kernel_.variable(vector_type(), "sum");
+    kernel_.loop(rows, kernel_.constant(0), share.count, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      Value* bases = kernel_.splat(load_scalar(bases_, r), static_cast<unsigned>(lanes_));
+      Value* scale = kernel_.splat(load_scalar(scales_, r), static_cast<unsigned>(lanes_));
+      Value* sums = builder.CreateMul(builder.CreateAdd(share.first, r), kernel_.constant(lanes_));
+      builder.CreateStore(builder.CreateFMul(load_vector(sums_, sums), scale), sum);
       Value* first = builder.CreateMul(r, kernel_.constant(schedule_.block_keys));
       kernel_.loop(row, kernel_.constant(0), block_keys_, lanes_, [&](Scope& vectors, Value* j) {
         auto& b = kernel_.at(vectors);
         Value* place = b.CreateAdd(first, j);
-        Value* weight = exponential(vectors, b.CreateFSub(load_vector(scores_, place), bases));
+        Value* weights = weight(vectors, b.CreateFSub(load_vector(scores_, place), bases));
         if (pairs()) {
-          Value* narrowed = narrow(kernel_, product_, weight);
+          Value* narrowed = narrow(kernel_, product_, weights);
           kernel_.here().CreateAlignedStore(narrowed, kernel_.element_pointer(weights_, product_, place),
                                             llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes() / 2)));
         } else {
-          store_vector(scores_, place, weight);
+          store_vector(scores_, place, weights);
         }
-        b.CreateStore(b.CreateFAdd(b.CreateLoad(vector_type(), sum), weight), sum);
+        b.CreateStore(b.CreateFAdd(b.CreateLoad(vector_type(), sum), weights), sum);
       });
       auto& after = kernel_.at(row);
-      Value* total = reduce(after.CreateLoad(vector_type(), sum), [&](Value* a, Value* b) { return kernel_.here().CreateFAdd(a, b); });
-      store_scalar(sums_, position, after.CreateFAdd(after.CreateFMul(load_scalar(sums_, position), scale), total));
+      store_vector(sums_, sums, after.CreateLoad(vector_type(), sum));
     });
   }
 
@@ -395,7 +449,9 @@ class AttentionEmitter {
       row.define(form_.row.symbol, builder.CreateAdd(first_row_, r));
       // Without keys the output is an empty sum; with keys that are all -infinity it is 0 / 0, as softmax gives.
       Value* one = llvm::ConstantFP::get(element_, 1);
-      Value* scale = builder.CreateFDiv(one, builder.CreateSelect(no_keys, one, load_scalar(sums_, r)));
+      Value* sum = reduce(load_vector(sums_, builder.CreateMul(r, kernel_.constant(lanes_))),
+                          [&](Value* a, Value* b) { return kernel_.here().CreateFAdd(a, b); });
+      Value* scale = builder.CreateFDiv(one, builder.CreateSelect(no_keys, one, sum));
       Value* scales = kernel_.splat(scale, static_cast<unsigned>(lanes_));
       Value* base = builder.CreateMul(r, width_stride_);
       const auto constant = form_.width.extent.constant();
@@ -447,19 +503,29 @@ class AttentionEmitter {
     return builder.CreateExtractElement(vector, std::uint64_t{0});
   }
 
-  Value* exponential(Scope& scope, Value* value) {
+  // Keys that don't exist weigh nothing.
+  Value* without_missing(Value* scores, Value* mask) {
+    Value* none = kernel_.splat(llvm::ConstantFP::getInfinity(element_, true), static_cast<unsigned>(lanes_));
+    return kernel_.here().CreateSelect(mask, scores, none);
+  }
+
+  // exp of a difference to the maximum.
+  Value* weight(Scope& scope, Value* difference) {
+    if (dtype_ == ir::DType::F32) return exp_nonpositive_f32(kernel_, difference, factor_.value_or(1));
+    if (factor_) difference = kernel_.here().CreateFMul(difference, llvm::ConstantFP::get(difference->getType(), *factor_));
     ir::ScalarStep step;
     step.kind = ir::ScalarStep::Kind::Apply;
     step.op = ir::Op::exp;
     step.dtype = dtype_;
-    return emit_elementwise(kernel_, scope, step, dtype_, {value}, nullptr);
+    return emit_elementwise(kernel_, scope, step, dtype_, {difference}, nullptr);
   }
 
   KernelBuilder& kernel_;
   ir::AttentionForm form_;
   AttentionSchedule schedule_;
-  ir::DType dtype_;      // of scores and sums
-  ir::DType product_{};  // of operands; weights are rounded to it
+  ir::DType dtype_;               // of scores and sums
+  ir::DType product_{};           // of operands; weights are rounded to it
+  std::optional<double> factor_;  // of products: scores are not computed; scores_, maxima_ and bases_ hold products
   llvm::Type* element_;
   std::int64_t lanes_, panel_;
   std::optional<RowsInPlace> query_, values_;
@@ -468,7 +534,7 @@ class AttentionEmitter {
   Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *depth_steps_ = nullptr, *row_blocks_ = nullptr,
         *width_stride_ = nullptr;
   Value *query_panel_ = nullptr, *key_panel_ = nullptr, *value_panel_ = nullptr, *scores_ = nullptr, *weights_ = nullptr,
-        *row_maxima_ = nullptr, *scales_ = nullptr, *tile_ = nullptr;
+        *row_maxima_ = nullptr, *bases_ = nullptr, *scales_ = nullptr, *tile_ = nullptr;
   Value *maxima_ = nullptr, *sums_ = nullptr, *outputs_ = nullptr;
   // Of the task and the key block being emitted
   Value *first_row_ = nullptr, *task_rows_ = nullptr, *first_key_ = nullptr, *block_keys_ = nullptr;

@@ -15,7 +15,7 @@ namespace {
 constexpr double clock = 3.7e9;
 constexpr double row_overhead = 60;  // cycles: reductions, rescaling of one row in one key block
 constexpr double task_overhead = 300;
-constexpr double softmax_cycles = 20;  // of a vector of scores
+constexpr double softmax_cycles = 14;  // of a vector of scores
 constexpr double pack_cycles = 6;      // of a vector of keys or values
 
 const ir::AttentionForm& form_of(const PlanInputs& inputs) { return std::get<ir::AttentionForm>(inputs.form.skeleton); }
@@ -51,7 +51,8 @@ std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const i
   const std::int64_t rows = inputs.target.level == Level::Avx512 ? 8 : 6;
   const std::int64_t group = std::max(columns, panel);
   std::vector<ir::Schedule> schedules;
-  for (const auto& [block_rows, block_keys] : std::vector<std::pair<std::int64_t, std::int64_t>>{{64, 8}, {128, 8}, {32, 4}, {64, 16}}) {
+  for (const auto& [block_rows, block_keys] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{64, 8}, {128, 8}, {256, 16}, {32, 4}, {64, 16}}) {
     schedules.push_back(
         AttentionSchedule{.rows = rows, .columns = columns, .block_rows = block_rows, .block_keys = block_keys * std::max(panel, group)}
             .schedule());

@@ -13,6 +13,9 @@ namespace {
 // exp(r) = 1 + r + r^2 P(r), |r| <= ln(2) / 2
 constexpr float exp_coefficients[] = {0.4999999403953552F, 0.1666651964187622F, 0.04166840389370918F, 0.00836889911442995F,
                                       0.001381422160193324F};
+// 2^f = 1 + f P(f), |f| <= 1/2
+constexpr float exp2_coefficients[] = {0.6931471824645996F,  0.24022647738456726F,   0.055503323674201965F,
+                                       0.00961843691766262F, 0.0013398875016719103F, 0.00015353361959569156F};
 // log(1 + f) = f - f^2 / 2 + f^3 P(f), 1 + f between sqrt(1/2) and sqrt(2)
 constexpr float log_coefficients[] = {0.3333331346511841F,  -0.25000008940696716F, 0.2000211924314499F,
                                       -0.1666799634695053F, 0.14219552278518677F,  -0.1240558922290802F,
@@ -31,6 +34,9 @@ constexpr float erf_limit = 3.92F;
 // ln 2 in two parts; the first has so few bits that multiples of it by small integers are exact.
 constexpr float ln2_high = 0.693359375F;
 constexpr float ln2_low = -2.12194440054690583e-4F;
+
+// Adding it leaves a number's nearest integer in the low bits of the sum.
+constexpr double round_to_integer = 0x1.8p23;
 
 // Emits on vectors of one width.
 class Math {
@@ -67,8 +73,7 @@ class Math {
     // Beyond these the result is infinity or 0 in any case; a NaN passes.
     x = at_.CreateSelect(at_.CreateFCmpOLT(x, real(-104.0)), real(-104.0), x);
     x = at_.CreateSelect(at_.CreateFCmpOGT(x, real(89.0)), real(89.0), x);
-    // Adding 1.5 * 2^23 leaves the rounded integer in the low bits of the sum.
-    auto* magic = real(0x1.8p23);
+    auto* magic = real(round_to_integer);
     auto* shifted = multiply_add(kernel_, x, real(std::numbers::log2e), magic);
     auto* power = at_.CreateFSub(shifted, magic);
     auto* rest = multiply_add(kernel_, power, real(-ln2_high), x);
@@ -84,8 +89,20 @@ class Math {
     // In two halves, so that denormal results and overflow come out of the multiplications.
     auto* whole = at_.CreateSub(bits(shifted), bits(magic));
     auto* half = at_.CreateAShr(whole, 1);
-    const auto two_to = [&](llvm::Value* n) { return from_bits(at_.CreateShl(at_.CreateAdd(n, integer(127)), 23)); };
     return at_.CreateFMul(at_.CreateFMul(mantissa, two_to(half)), two_to(at_.CreateSub(whole, half)));
+  }
+
+  // 2^n of integers from -127, which gives 0, to 127.
+  llvm::Value* two_to(llvm::Value* n) { return from_bits(at_.CreateShl(at_.CreateAdd(n, integer(127)), 23)); }
+
+  llvm::Value* exp_nonpositive(llvm::Value* x, double factor) {
+    auto* power = at_.CreateFMul(x, real(factor * std::numbers::log2e));
+    power = at_.CreateSelect(at_.CreateFCmpOLT(power, real(-127.0)), real(-127.0), power);
+    auto* magic = real(round_to_integer);
+    auto* shifted = at_.CreateFAdd(power, magic);
+    auto* rest = at_.CreateFSub(power, at_.CreateFSub(shifted, magic));
+    auto* mantissa = multiply_add(kernel_, polynomial(rest, exp2_coefficients), rest, real(1.0));
+    return at_.CreateFMul(mantissa, two_to(at_.CreateSub(bits(shifted), bits(magic))));
   }
 
   llvm::Value* log(llvm::Value* x) {
@@ -133,6 +150,9 @@ llvm::Value* multiply_add(KernelBuilder& kernel, llvm::Value* a, llvm::Value* b,
 }
 
 llvm::Value* exp_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).exp(x); }
+llvm::Value* exp_nonpositive_f32(KernelBuilder& kernel, llvm::Value* x, double factor) {
+  return Math(kernel, x).exp_nonpositive(x, factor);
+}
 llvm::Value* log_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).log(x); }
 llvm::Value* erf_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).erf(x); }
 llvm::Value* tanh_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).tanh(x); }

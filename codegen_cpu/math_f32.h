@@ -19,6 +19,8 @@
 namespace anydim::codegen_cpu {
 
 llvm::Value* exp_f32(KernelBuilder& kernel, llvm::Value* x);
+// exp(factor * x) of x <= 0, factor > 0, as weights of a softmax need it: relative error below 1.5 * 2^-23 * (1 + |factor * x|); 0 below 2^-127.
+llvm::Value* exp_nonpositive_f32(KernelBuilder& kernel, llvm::Value* x, double factor);
 llvm::Value* log_f32(KernelBuilder& kernel, llvm::Value* x);
 llvm::Value* erf_f32(KernelBuilder& kernel, llvm::Value* x);
 llvm::Value* tanh_f32(KernelBuilder& kernel, llvm::Value* x);

@@ -238,5 +238,37 @@ TEST(Attention, ElementTypes) {
   expect("bf16", "f32", 1e-2);
 }
 
+// Of two keys with scores 0 and x <= 0 and values 0 and 1 the output is exp(x) / (1 + exp(x)): the weights' own error shows.
+TEST(Attention, WeightsAreExponentials) {
+  const TestRegion region = make_region(R"(
+fn @main(%q: Tensor[(b, 1, 1), f32], %k: Tensor[(b, 2, 1), f32], %v: Tensor[(b, 2, 1), f32]) -> Tensor[(b, 1, 1), f32]
+  where b in [0, 100000] {
+  %y = attention(%q, %k, %v) {scale = 0.7}
+  return %y
+})");
+  constexpr std::int64_t points = 20001;
+  const Symbols symbols{{"b", points}};
+  auto inputs = random_inputs(region, symbols, 1);
+  for (std::int64_t i = 0; i < points; ++i) {
+    inputs[0].set_real(i, 1);
+    inputs[1].set_real(2 * i, 0);
+    inputs[1].set_real(2 * i + 1, -static_cast<double>(i) / 128);
+    inputs[2].set_real(2 * i, 0);
+    inputs[2].set_real(2 * i + 1, 1);
+  }
+  for (const Target& target : targets()) {
+    SCOPED_TRACE(name_of(target.level));
+    const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
+    const auto got = run(region, target, kernel, symbols, inputs);
+    double worst = 0;
+    for (std::int64_t i = 0; i < points; ++i) {
+      const double x = 0.7F * -static_cast<double>(i) / 128, exact = std::exp(x) / (1 + std::exp(x)), value = got[0].real_at(i);
+      if (exact < 1e-38) ASSERT_LE(value, 2e-38) << x;
+      else worst = std::max(worst, std::abs(value / exact - 1) / (std::numeric_limits<float>::epsilon() * (1 - x)));
+    }
+    EXPECT_LE(worst, 1.5);
+  }
+}
+
 }  // namespace
 }  // namespace anydim::codegen_cpu::testing
