@@ -56,9 +56,9 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
   if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double rows = number(work.block_rows), columns = number(work.block_columns), multiprocessors = target.multiprocessors;
-  const double across = work.depth_scale > 1 ? 1 : ceiling(number(extents.columns), columns);
-  // A cluster whose blocks share columns' operands has as many blocks below each other, also at the end.
-  const double below = number(work.shared_columns);
+  // A cluster has as many blocks below (beside) each other, also at the end.
+  const double below = number(work.shared_columns), beside = number(work.shared_rows);
+  const double across = work.depth_scale > 1 ? 1 : ceiling(number(extents.columns), columns * beside) * beside;
   const double blocks = number(extents.batch) * ceiling(number(extents.rows), rows * below) * below * across * number(work.split);
   const double depth_tiles = ceiling(ceiling(number(extents.depth), number(work.block_depth)), number(work.split)) * work.depth_scale;
   const double depth = depth_tiles * number(work.block_depth);
@@ -67,7 +67,7 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
   const double flops = 2 * rows * columns * depth;
   const double shared = depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
   const double traffic =
-      depth * (rows + columns / number(work.shared_columns)) * work.operand_bytes + rows * columns * work.depth_scale * work.output_bytes;
+      depth * (rows / beside + columns / below) * work.operand_bytes + rows * columns * work.depth_scale * work.output_bytes;
   const double epilogue = rows * columns * work.depth_scale * work.epilogue_cycles / std::min(lanes, number(work.threads));
 
   const double together = std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));
@@ -76,7 +76,7 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work, const Ma
   const double throughput = together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
                                                  traffic / std::min(l2_bytes_per_clock, l2_total_bytes / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are filled.
-  const double meeting = work.split > 1 || work.shared_columns > 1 ? split_latency : 0;
+  const double meeting = work.split > 1 || below * beside > 1 ? split_latency : 0;
   const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency + meeting + work.end_latency;
   const double wave = std::max(throughput + together * epilogue, alone + epilogue);
   // The last wave of many is partly empty only once: what is left of waves is spread by the scheduler.

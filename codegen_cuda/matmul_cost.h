@@ -25,7 +25,8 @@ struct MatmulWork {
   std::int64_t block_rows = 0, block_columns = 0, block_depth = 0;
   std::int64_t threads = 0, stages = 1;
   std::int64_t split = 1;                      // blocks that share the depth of one tile
-  std::int64_t shared_columns = 1;             // blocks that bring the columns' operand to each other
+  std::int64_t shared_columns = 1;             // blocks below each other that bring the columns' operand to each other
+  std::int64_t shared_rows = 1;                // blocks beside each other that bring the rows' operand to each other
   std::int64_t blocks_per_multiprocessor = 1;  // that registers and shared memory let run together
   double operand_bytes = 2;                    // of an element
   double flops_per_clock = 0;                  // of a multiprocessor, in its main loop

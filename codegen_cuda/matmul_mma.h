@@ -10,8 +10,6 @@ namespace anydim::codegen_cuda {
 // What the schedule multiplies; nullopt where its kind of tensor core does not take the form.
 std::optional<TensorOperands> mma_operands(const PlanInputs& inputs, bool tf32);
 
-// Tiles beside each other; the columns are constant.
-std::int64_t mma_blocks_across(const ir::MatmulForm& form, const MmaSchedule& schedule);
 // Dynamic shared memory of a block.
 std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule);
 

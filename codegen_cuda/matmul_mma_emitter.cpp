@@ -89,7 +89,9 @@ class MmaEmitter {
 
  private:
   // Blocks beside each other that hold whole rows together; 1 where rows are finished otherwise.
-  std::int64_t cluster_blocks() const { return schedule_.cluster_rows && !form_.rows.empty() ? mma_blocks_across(form_, schedule_) : 1; }
+  std::int64_t cluster_blocks() const {
+    return schedule_.cluster_rows && !form_.rows.empty() ? blocks_across(form_, schedule_.block_columns) : 1;
+  }
 
   struct Side {
     const TensorOperand& operand;
@@ -264,10 +266,6 @@ struct Tile {{
 };
 
 }  // namespace
-
-std::int64_t mma_blocks_across(const ir::MatmulForm& form, const MmaSchedule& schedule) {
-  return (form.n.extent.constant().value() + schedule.block_columns - 1) / schedule.block_columns;
-}
 
 std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule) {
   const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);

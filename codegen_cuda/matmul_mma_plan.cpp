@@ -108,10 +108,8 @@ class MmaSkeleton final : public Skeleton {
     if ((schedule.whole_rows || schedule.cluster_rows) && !form.rows.empty() && !form.n.extent.is_constant())
       return "whole rows need a constant number of columns";
     if (schedule.cluster_rows && !form.rows.empty()) {
-      constexpr std::int64_t most_blocks = 8;  // of a portable cluster
-      const std::int64_t blocks = mma_blocks_across(form, schedule);
-      if (blocks < 2 || blocks > most_blocks || inputs.target.capability() < 90 || schedule.split != 1 || schedule.group != 1 ||
-          !reduces_floats(form))
+      if (!cluster_holds_rows(form, schedule.block_columns) || inputs.target.capability() < 90 || schedule.split != 1 ||
+          schedule.group != 1)
         return "rows are whole in a cluster of 2 to 8 blocks (sm_90) with group and split 1 that reduces f32";
     }
     if (schedule.split != 1 &&

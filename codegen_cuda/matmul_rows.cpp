@@ -50,7 +50,15 @@ std::int64_t cluster_rows_bytes(const ir::MatmulForm& form, std::int64_t block_r
   return bytes;
 }
 
-bool reduces_floats(const ir::MatmulForm& form) {
+std::int64_t blocks_across(const ir::MatmulForm& form, std::int64_t block_columns) {
+  return (form.n.extent.constant().value() + block_columns - 1) / block_columns;
+}
+
+bool cluster_holds_rows(const ir::MatmulForm& form, std::int64_t block_columns) {
+  constexpr std::int64_t most_blocks = 8;  // of a portable cluster
+  if (form.rows.empty() || !form.n.extent.is_constant()) return false;
+  const std::int64_t blocks = blocks_across(form, block_columns);
+  if (blocks < 2 || blocks > most_blocks) return false;
   for (const ir::RowStage& stage : form.rows) {
     for (const ir::RowStage::Reduction& reduction : stage.reductions) {
       if (reduction.dtype != DType::F32) return false;

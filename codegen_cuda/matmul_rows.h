@@ -48,7 +48,9 @@ std::int64_t block_rows_bytes(const ir::MatmulForm& form, std::int64_t block_row
 
 // The same in each block of a cluster, partial reductions included.
 std::int64_t cluster_rows_bytes(const ir::MatmulForm& form, std::int64_t block_rows, std::int64_t block_columns);
-// Whether a cluster can exchange what the stages reduce: f32.
-bool reduces_floats(const ir::MatmulForm& form);
+// Blocks beside each other that hold whole rows together; the columns are constant.
+std::int64_t blocks_across(const ir::MatmulForm& form, std::int64_t block_columns);
+// Whether a cluster of them can run the row stages: the columns are constant, there are 2 to 8 of them, and what they exchange are f32.
+bool cluster_holds_rows(const ir::MatmulForm& form, std::int64_t block_columns);
 
 }  // namespace anydim::codegen_cuda

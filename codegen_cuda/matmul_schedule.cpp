@@ -78,7 +78,9 @@ WgmmaSchedule WgmmaSchedule::from(const ir::Schedule& schedule) {
           .persistent = schedule.field("persistent") != 0,
           .split = schedule.field("split"),
           .multicast = schedule.find("multicast").value_or(1),
-          .boxed = schedule.find("boxed").value_or(0)};
+          .beside = schedule.find("beside").value_or(1),
+          .boxed = schedule.find("boxed").value_or(0),
+          .cluster_rows = schedule.find("whole").value_or(0) == 2};
 }
 
 ir::Schedule WgmmaSchedule::schedule() const {
@@ -92,7 +94,9 @@ ir::Schedule WgmmaSchedule::schedule() const {
                                   {"persistent", persistent ? 1 : 0},
                                   {"split", split}}};
   if (multicast > 1) written.fields.emplace_back("multicast", multicast);
+  if (beside > 1) written.fields.emplace_back("beside", beside);
   if (boxed != 0) written.fields.emplace_back("boxed", boxed);
+  if (cluster_rows) written.fields.emplace_back("whole", 2);
   return written;
 }
 

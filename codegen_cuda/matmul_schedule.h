@@ -57,16 +57,22 @@ struct WgmmaSchedule {
   bool swapped = false;     // the tile's rows are the product's columns and the other way round, for products of few rows
   bool persistent = false;  // as many blocks as run at once take one tile after the other
   std::int64_t split = 1;   // as of MmaSchedule; not where persistent
-  // Blocks of a cluster whose tiles lie below each other: each brings an equal part of the columns' operand to all of them. The field is left out where it is 1.
-  std::int64_t multicast = 1;
+  // Blocks of a cluster whose tiles lie below each other: each brings an equal part of the columns' operand to all of them. `beside`: the same of tiles beside
+  // each other and the rows' operand. At most one of them is more than 1; a field is left out where it is 1.
+  std::int64_t multicast = 1, beside = 1;
   // Bytes of an element (2 or 4) of results that leave through shared memory by tensor memory access, 16 rows of a warp at a time; 0, and the field is left
   // out, where threads store them.
   std::int64_t boxed = 0;
+
+  // Where row stages follow, a cluster of blocks beside each other holds whole rows and runs them (whole=2); the field is left out where they are a launch of
+  // their own.
+  bool cluster_rows = false;
 
   static constexpr std::int64_t block_depth = 64;
   static WgmmaSchedule from(const ir::Schedule& schedule);
   ir::Schedule schedule() const;
 
+  std::int64_t sharing() const { return multicast * beside; }  // blocks that bring operands to each other
   std::int64_t multiplying_warpgroups() const { return block_rows / 64; }
   std::int64_t threads() const { return 128 * (multiplying_warpgroups() + 1); }
   std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
@@ -75,7 +81,7 @@ struct WgmmaSchedule {
   std::int64_t pieces_offset() const;                                 // of shared memory, behind stages and barriers
   std::int64_t box_elements() const { return 16 * piece_columns(); }  // of a warp's results
   std::int64_t boxes_offset() const;                                  // behind the pieces
-  std::int64_t shared_bytes() const;
+  std::int64_t shared_bytes() const;                                  // without the rows that a cluster holds
 
   // Registers of a thread: at launch, and of each role where warpgroups trade them (0: they don't).
   struct Registers {

@@ -18,6 +18,9 @@ struct BoxedOperands {
 };
 std::optional<BoxedOperands> boxed_operands(const PlanInputs& inputs);
 
+// Dynamic shared memory of a block.
+std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule);
+
 EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked);
 
 }  // namespace anydim::codegen_cuda

@@ -21,7 +21,7 @@ class WgmmaEmitter {
         operands_(boxed_operands(inputs).value()), result_(schedule_.boxed != 0 ? operands_.result : nullptr), checked_(checked),
         registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
         shape_{.rows = schedule_.swapped ? schedule_.block_columns : schedule_.block_rows * schedule_.multicast,
-               .columns = schedule_.swapped ? schedule_.block_rows : schedule_.block_columns,
+               .columns = schedule_.swapped ? schedule_.block_rows : schedule_.block_columns * schedule_.beside,
                .group = schedule_.group,
                .all_columns = false} {}
 
@@ -37,8 +37,8 @@ class WgmmaEmitter {
                                             .dependent = true});
     names_ = write_extents(kernel_, entry, form_, false);
     tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
-    // A cluster whose blocks bring tiles to each other has one tile as high as all of theirs.
-    const std::int64_t together = schedule_.split * schedule_.multicast;
+    // A cluster whose blocks bring tiles to each other has one tile as high, or as wide, as all of theirs.
+    const std::int64_t together = schedule_.split * schedule_.sharing();
     first_tile_number_ = together == 1 ? "(int)blockIdx.x" : fmt::format("(int)blockIdx.x / {}", together);
     entry.line(fmt::format("if ({} >= {}) return;", first_tile_number_, tiles_.count));
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
@@ -49,9 +49,9 @@ class WgmmaEmitter {
       if (result_ != nullptr) first.line("prefetch_map(tensor_map2);");
       first.line("ring.initialise();");
     });
-    if (schedule_.multicast > 1) {
+    if (shares()) {
       kernel_.use("cluster");
-      entry.line(fmt::format("const int rank = (int)blockIdx.x % {};", schedule_.multicast));
+      entry.line(fmt::format("const int rank = (int)blockIdx.x % {};", schedule_.sharing()));
       entry.line("synchronise_cluster();  // no block copies into another before that one's barriers are there");
     } else {
       entry.line("__syncthreads();");
@@ -63,9 +63,16 @@ class WgmmaEmitter {
     entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);");
 
     MatmulRows rows(kernel_, form_, shape_.rows, schedule_.threads());
-    kernel_.block(entry, "if (warpgroup == 0)", [&](CodeScope& scope) { write_copies(scope); });
-    kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, rows); });
-    if (schedule_.multicast > 1) entry.line("synchronise_cluster();  // others may still copy here, or say that they have read");
+    std::optional<TilePlace> place;  // the block's only one
+    if (cluster_rows()) {
+      place = write_tile_place(kernel_, entry, form_, tiles_, shape_, "(int)blockIdx.x");
+      rows.begin_cluster(entry, schedule_.shared_bytes(), schedule_.block_columns);
+    }
+    kernel_.block(entry, "if (warpgroup == 0)", [&](CodeScope& scope) { write_copies(scope, place); });
+    kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, rows, place); });
+    const std::int64_t holding = cluster_rows() ? blocks_across(form_, schedule_.block_columns) : 1;
+    if (cluster_rows()) rows.finish_cluster(entry, names_, *place, holding, schedule_.block_columns);
+    if (shares()) entry.line("synchronise_cluster();  // others may still copy here, or say that they have read");
     kernel_.end_entry();
 
     EmittedKernel result;
@@ -78,14 +85,14 @@ class WgmmaEmitter {
     ir::DeviceLaunch launch{.entry = "matmul",
                             .grid = {blocks, 1, 1},
                             .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
-                            .cluster = {static_cast<std::int32_t>(together), 1, 1},
-                            .shared_bytes = schedule_.shared_bytes(),
+                            .cluster = {static_cast<std::int32_t>(together * holding), 1, 1},
+                            .shared_bytes = wgmma_shared_bytes(form_, schedule_),
                             .dependent = true};
-    launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows),
+    launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows / schedule_.beside),
                           map_of(second_operand(), schedule_.block_columns / schedule_.multicast)};
     if (result_ != nullptr) launch.tensor_maps.push_back(map_of_result());
     result.launches.push_back(std::move(launch));
-    if (!form_.rows.empty()) {
+    if (!form_.rows.empty() && !cluster_rows()) {
       result.launches.push_back(rows.write_launch());
       result.workspace_bytes = rows.workspace_bytes();
     }
@@ -97,6 +104,8 @@ class WgmmaEmitter {
   // Of the multiplication: rows of the tile come from the first, columns from the second.
   const BoxedOperand& first_operand() const { return schedule_.swapped ? operands_.right : operands_.left; }
   const BoxedOperand& second_operand() const { return schedule_.swapped ? operands_.left : operands_.right; }
+  bool shares() const { return schedule_.sharing() > 1; }
+  bool cluster_rows() const { return schedule_.cluster_rows && !form_.rows.empty(); }
 
   ir::TensorMap map_of(const BoxedOperand& operand, std::int64_t rows) const {
     constexpr int swizzle_bytes = 128;
@@ -135,7 +144,7 @@ class WgmmaEmitter {
     kernel_.declare(fmt::format(R"(// The tile of a block: operands lie in shared memory as rows of 64 elements of depth.
 struct Tile {{
   static constexpr int rows = {0}, columns = {1}, depth = {2}, stages = {3};
-  static constexpr int multiplying_warps = {4}, multicast = {18};
+  static constexpr int multiplying_warps = {4}, sharing_blocks = {18};
   static constexpr bool checked = {5};
   static constexpr bool left_by_rows = {14}, right_by_rows = {15};
   static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
@@ -161,7 +170,7 @@ struct Tile {{
                                 4 * schedule_.multiplying_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums, sums + 1,
                                 sums + 2, type, places, operands, first_operand().major == Major::Rows,
                                 second_operand().major == Major::Rows, first_operand().major == Major::Rows ? 1 : 0,
-                                second_operand().major == Major::Rows ? 1 : 0, schedule_.multicast));
+                                second_operand().major == Major::Rows ? 1 : 0, schedule_.sharing()));
   }
 
   // Coordinates of an operand's batch point.
@@ -171,11 +180,16 @@ struct Tile {{
     return text;
   }
 
-  void write_tiles(CodeScope& scope, const std::function<void(CodeScope&, const TilePlace&)>& body) {
+  // `place`: of the block's only tile, where it is known.
+  void write_tiles(CodeScope& scope, const std::optional<TilePlace>& only, const std::function<void(CodeScope&, const TilePlace&)>& body) {
+    if (only) {
+      scope.line("constexpr int step = 0;");
+      return body(scope, *only);
+    }
     scope.line("int step = 0;");
-    const std::string advance = schedule_.split > 1       ? tiles_.count  // a cluster has one tile
-                                : schedule_.multicast > 1 ? fmt::format("(int)gridDim.x / {}", schedule_.multicast)
-                                                          : "(int)gridDim.x";
+    const std::string advance = schedule_.split > 1 ? tiles_.count  // a cluster has one tile
+                                : shares()          ? fmt::format("(int)gridDim.x / {}", schedule_.sharing())
+                                                    : "(int)gridDim.x";
     kernel_.block(scope,
                   fmt::format("for (int tile = {}; tile < {}; tile += {}, step += tiles)", first_tile_number_, tiles_.count, advance),
                   [&](CodeScope& loop) {
@@ -184,65 +198,60 @@ struct Tile {{
                       place.first_row = write_variable(loop, kernel_, "first_row_of_block", place.first_row.wide,
                                                        fmt::format("{} + rank * Tile::rows", place.first_row.name));
                     }
+                    if (schedule_.beside > 1) {
+                      place.first_column = write_variable(loop, kernel_, "first_column_of_block", place.first_column.wide,
+                                                          fmt::format("{} + rank * Tile::columns", place.first_column.name));
+                    }
                     body(loop, place);
                   });
   }
 
-  // Starts the copies of one tile of an operand; `first`: its first row.
-  void write_boxes(CodeScope& scope, const BoxedOperand& operand, int map, std::int64_t rows, const std::string& to,
-                   const std::string& first) {
-    const std::string depth = "(first_tile + i) * Tile::depth", batch = batch_coordinates(scope, operand);
+  // Starts the copies of one tile of an operand; `first`: its first row. Where blocks share it: of this block's part, to all of them.
+  void write_boxes(CodeScope& scope, const BoxedOperand& operand, int map, std::int64_t rows, const std::string& to, std::string first,
+                   std::int64_t blocks) {
+    std::string target = to, function = "load_box", after = batch_coordinates(scope, operand);
+    if (blocks > 1) {
+      rows /= blocks;
+      target = "part";
+      scope.line(fmt::format("const unsigned part = {} + (unsigned)rank * {};", to, rows * schedule_.block_depth * 2));
+      first += fmt::format(" + rank * {}", rows);
+      function = "load_box_for";
+      after = fmt::format(", {}", (1 << blocks) - 1);
+    }
+    const std::string depth = "(first_tile + i) * Tile::depth";
     if (operand.major == Major::Depth) {
-      scope.line(fmt::format("load_box({}, tensor_map{}, full, {}, {}{});", to, map, depth, first, batch));
+      scope.line(fmt::format("{}({}, tensor_map{}, full, {}, {}{});", function, target, map, depth, first, after));
       return;
     }
     for (std::int64_t chunk = 0; chunk < rows / rows_side_by_side; ++chunk) {
-      scope.line(fmt::format("load_box({} + {}, tensor_map{}, full, {} + {}, {}{});", to,
-                             chunk * rows_side_by_side * schedule_.block_depth * 2, map, first, chunk * rows_side_by_side, depth, batch));
+      scope.line(fmt::format("{}({} + {}, tensor_map{}, full, {} + {}, {}{});", function, target,
+                             chunk * rows_side_by_side * schedule_.block_depth * 2, map, first, chunk * rows_side_by_side, depth, after));
     }
   }
 
-  // Starts the copies of this block's part of the columns, to all blocks of the cluster.
-  void write_shared_boxes(CodeScope& scope, const std::string& first) {
-    const BoxedOperand& operand = second_operand();
-    const std::int64_t columns = schedule_.block_columns / schedule_.multicast;
-    const std::string depth = "(first_tile + i) * Tile::depth", blocks = std::to_string((1 << schedule_.multicast) - 1);
-    scope.line(fmt::format("const unsigned part = to + Tile::left_bytes + (unsigned)rank * {};", columns * schedule_.block_depth * 2));
-    const std::string start = fmt::format("{} + rank * {}", first, columns);
-    if (operand.major == Major::Depth) {
-      scope.line(fmt::format("load_box_for(part, tensor_map1, full, {}, {}, {});", depth, start, blocks));
-      return;
-    }
-    for (std::int64_t chunk = 0; chunk < columns / rows_side_by_side; ++chunk) {
-      scope.line(fmt::format("load_box_for(part + {}, tensor_map1, full, {} + {}, {}, {});",
-                             chunk * rows_side_by_side * schedule_.block_depth * 2, start, chunk * rows_side_by_side, depth, blocks));
-    }
-  }
-
-  void write_copies(CodeScope& scope) {
+  void write_copies(CodeScope& scope, const std::optional<TilePlace>& only) {
     if (registers_.starting != 0) scope.line(fmt::format("give_registers<{}>();", registers_.starting));
     kernel_.block(scope, "if (threadIdx.x == 0)", [&](CodeScope& one) {
-      write_tiles(one, [&](CodeScope& loop, const TilePlace& place) {
+      write_tiles(one, only, [&](CodeScope& loop, const TilePlace& place) {
         const std::string row = "(int)" + place.first_row.name, column = "(int)" + place.first_column.name;
         kernel_.block(loop, "for (int i = 0; i < tiles; ++i)", [&](CodeScope& inner) {
           inner.line("const unsigned to = ring.stage(step + i), full = ring.full(step + i);");
           inner.line("ring.begin_stage(step + i, error);");
-          write_boxes(inner, first_operand(), 0, schedule_.block_rows, "to", schedule_.swapped ? column : row);
-          if (schedule_.multicast > 1) write_shared_boxes(inner, column);
-          else write_boxes(inner, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes", schedule_.swapped ? row : column);
+          write_boxes(inner, first_operand(), 0, schedule_.block_rows, "to", schedule_.swapped ? column : row, schedule_.beside);
+          write_boxes(inner, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes", schedule_.swapped ? row : column,
+                      schedule_.multicast);
         });
       });
     });
-    if (schedule_.multicast > 1) scope.line("__syncwarp();");
+    if (shares() || schedule_.split > 1 || cluster_rows()) scope.line("__syncwarp();");
     if (schedule_.split > 1) {
-      scope.line("__syncwarp();");
       scope.line(
           fmt::format("for (int meeting = 0; meeting < {}; ++meeting) synchronise_cluster();  // as those that multiply do", 2 * pieces()));
     }
   }
   std::int64_t pieces() const { return schedule_.block_columns / schedule_.piece_columns(); }
 
-  void write_products(CodeScope& scope, MatmulRows& rows) {
+  void write_products(CodeScope& scope, MatmulRows& rows, const std::optional<TilePlace>& only) {
     if (registers_.multiplying != 0) scope.line(fmt::format("take_registers<{}>();", registers_.multiplying));
     const std::int64_t columns = schedule_.piece_columns(), pitch = columns + piece_gap;
     scope.line("const int warp = (int)threadIdx.x / 32 - 4;  // among those that multiply");
@@ -253,11 +262,12 @@ struct Tile {{
       scope.line(fmt::format("{0}* box_of_warp = reinterpret_cast<{0}*>(shared + {1}) + warp * {2};", type, schedule_.boxes_offset(),
                              schedule_.box_elements()));
     }
-    write_tiles(scope, [&](CodeScope& loop, const TilePlace& place) {
+    write_tiles(scope, only, [&](CodeScope& loop, const TilePlace& place) {
       loop.line("float sums[1][Tile::columns / 8][4];");
       loop.line("multiply_ring(sums, ring, (unsigned)(warpgroup - 1) * (64u * Tile::depth * 2u), step, tiles, error);");
       std::optional<KeptRows> kept;
-      if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
+      if (cluster_rows()) kept = rows.kept_in_cluster(place, schedule_.block_columns);
+      else if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
       loop.line("#pragma unroll 1");
       kernel_.block(loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces()), [&](CodeScope& body) {
         body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
@@ -293,7 +303,7 @@ struct Tile {{
     });
     if (result_ != nullptr) {
       scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
-      if (schedule_.multicast > 1) scope.line("__syncwarp();");
+      if (shares()) scope.line("__syncwarp();");
     }
   }
 
@@ -342,6 +352,11 @@ std::optional<BoxedOperands> boxed_operands(const PlanInputs& inputs) {
   const ir::Store* result = boxed_result(inputs);
   const std::int64_t bytes = result == nullptr ? 0 : static_cast<std::int64_t>(ir::size_of(result_type(inputs, *result).dtype));
   return BoxedOperands{.dtype = operands->dtype, .left = *left, .right = *right, .result = result, .result_bytes = bytes};
+}
+
+std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule) {
+  const bool holds_rows = schedule.cluster_rows && !form.rows.empty();
+  return schedule.shared_bytes() + (holds_rows ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns) : 0);
 }
 
 EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "codegen_cuda/matmul_rows.h"
 #include "codegen_cuda/matmul_skeletons.h"
 #include "codegen_cuda/matmul_wgmma.h"
 
@@ -24,6 +25,7 @@ class WgmmaSkeleton final : public Skeleton {
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
     const BoxedOperands operands = boxed_operands(inputs).value();
+    const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
     std::vector<WgmmaSchedule> found;
     const auto add = [&](WgmmaSchedule schedule) {
       // As many stages as memory has room for; more than the depth has tiles are never used.
@@ -49,10 +51,18 @@ class WgmmaSkeleton final : public Skeleton {
             WgmmaSchedule schedule{.block_rows = rows, .block_columns = columns, .stages = 0, .blocks = blocks, .persistent = persistent};
             if (rows < 2 * most.rows) {
               add_with_boxes(schedule);
-              // Sharing an operand pays where wide tiles lie below each other anyway.
+              // Sharing an operand pays where wide tiles lie below or beside each other anyway.
               schedule.multicast = 2;
               if (columns >= 64 && typical.rows >= 4 * rows) add_with_boxes(schedule);
               schedule.multicast = 1;
+              schedule.beside = 2;
+              if (columns >= 64 && typical.columns >= 2 * columns) add_with_boxes(schedule);
+              schedule.beside = 1;
+              schedule.cluster_rows = true;
+              schedule.group = 1;
+              if (!persistent && cluster_holds_rows(form, columns)) add(schedule);
+              schedule.cluster_rows = false;
+              schedule.group = 8;
             }
             schedule.swapped = true;
             if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16) add(schedule);
@@ -62,7 +72,7 @@ class WgmmaSkeleton final : public Skeleton {
     }
     const auto same_tile = [](const WgmmaSchedule& a, const WgmmaSchedule& b) {
       return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped && a.split == b.split &&
-             a.multicast == b.multicast;
+             a.multicast == b.multicast && a.beside == b.beside && a.cluster_rows == b.cluster_rows;
     };
     return best_of(found, [&](const WgmmaSchedule& schedule) { return seconds(inputs, schedule, typical); }, same_tile);
   }
@@ -94,18 +104,16 @@ class WgmmaSkeleton final : public Skeleton {
     if (schedule.split < 1 || schedule.split > 8 || (schedule.split > 1 && (schedule.persistent || (schedule.split - 1) * share >= tiles)))
       return "split is 1 to 8, every block of a cluster has a tile of depth, and none is persistent";
     const CudaTarget& target = inputs.target;
-    if (schedule.multicast < 1 || schedule.multicast > 4 || (schedule.multicast & (schedule.multicast - 1)) != 0 ||
-        (schedule.multicast > 1 && (schedule.swapped || schedule.split > 1 || !operands.right.batch.empty())))
-      return "multicast is 1, 2 or 4 blocks that share a weight, neither swapped nor split";
-    const std::int64_t part = schedule.block_columns / schedule.multicast;
-    if (schedule.multicast > 1 &&
-        (schedule.block_columns % (8 * schedule.multicast) != 0 || (operands.right.major == Major::Rows && part % 64 != 0)))
-      return "every block brings whole groups of 8 columns, 64 where the operand's rows lie contiguous";
+    if (const char* reason = reason_against_sharing(operands, schedule)) return reason;
+    const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
+    if (schedule.cluster_rows && (!cluster_holds_rows(form, schedule.block_columns) || schedule.swapped || schedule.persistent ||
+                                  schedule.split > 1 || schedule.sharing() > 1 || schedule.group != 1))
+      return "rows are whole in a cluster of 2 to 8 blocks with group and split 1 that reduces f32, is not persistent and shares nothing";
     if (schedule.boxed != 0 && (schedule.boxed != operands.result_bytes || schedule.swapped || schedule.split > 1))
       return fmt::format("boxed is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 where swapped or split",
                          operands.result_bytes);
     constexpr std::int64_t reserved = 1024;
-    const std::int64_t shared = schedule.shared_bytes();
+    const std::int64_t shared = wgmma_shared_bytes(form, schedule);
     if (shared > target.shared_per_block || (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
       return fmt::format("{} blocks of a multiprocessor need {} bytes of shared memory each", schedule.blocks, shared);
     const WgmmaSchedule::Registers registers = schedule.registers(target.registers_per_multiprocessor);
@@ -113,6 +121,8 @@ class WgmmaSkeleton final : public Skeleton {
     if (schedule.registers_needed() > most)
       return fmt::format("sums of {} columns need {} registers a thread, and there are {}", schedule.block_columns,
                          schedule.registers_needed(), most);
+    // All warps run the row stages, with what a thread has at launch.
+    if (schedule.cluster_rows && registers.multiplying != 0) return "warpgroups of a cluster that holds rows trade no registers";
     // One instruction names all sums and some more; the assembler wants to hold them in what a thread has at launch, whatever is traded later.
     constexpr std::int64_t besides_sums = 26;
     if (schedule.block_columns / 2 + besides_sums > registers.launch)
@@ -120,9 +130,25 @@ class WgmmaSkeleton final : public Skeleton {
     return std::nullopt;
   }
 
+  // Null: none.
+  static const char* reason_against_sharing(const BoxedOperands& operands, const WgmmaSchedule& schedule) {
+    for (const std::int64_t blocks : {schedule.multicast, schedule.beside})
+      if (blocks != 1 && blocks != 2 && blocks != 4) return "multicast and beside are 1, 2 or 4 blocks";
+    if (schedule.sharing() == 1) return nullptr;
+    const bool columns = schedule.multicast > 1;
+    const BoxedOperand& operand = columns ? operands.right : operands.left;
+    if ((columns && schedule.beside > 1) || schedule.swapped || schedule.split > 1 || !operand.batch.empty())
+      return "blocks share one operand, the same at every batch point, and are neither swapped nor split";
+    const std::int64_t all = columns ? schedule.block_columns : schedule.block_rows;
+    if (all % (8 * schedule.sharing()) != 0 || (operand.major == Major::Rows && all / schedule.sharing() % 64 != 0))
+      return "every block brings whole groups of 8 rows, 64 where the operand's rows lie contiguous";
+    return nullptr;
+  }
+
   static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule, const MatmulExtents& extents) {
     const CudaTarget& target = inputs.target;
     MatmulWork work = common_work(inputs, false, schedule.block_columns, extents);
+    if (schedule.cluster_rows) work = in_cluster(inputs, work);
     work.block_rows = schedule.swapped ? schedule.block_columns : schedule.block_rows;
     work.block_columns = schedule.swapped ? schedule.block_rows : schedule.block_columns;
     work.block_depth = schedule.block_depth;
@@ -130,6 +156,7 @@ class WgmmaSkeleton final : public Skeleton {
     work.stages = schedule.stages;
     work.split = schedule.split;
     work.shared_columns = schedule.multicast;
+    work.shared_rows = schedule.beside;
     if (schedule.boxed != 0) {
       // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before a block ends.
       constexpr double store_cycles = 0.75, box_latency = 500, box_latency_under_copies = 100;

@@ -15,16 +15,16 @@ struct Ring {
   __device__ __forceinline__ void initialise() const {
     for (int s = 0; s < Tile::stages; ++s) {
       initialise_barrier(full(s), 1);
-      initialise_barrier(empty(s), Tile::multiplying_warps * Tile::multicast);
+      initialise_barrier(empty(s), Tile::multiplying_warps * Tile::sharing_blocks);
     }
     publish_barriers();
   }
   // By one lane of a warp that has read the step's stage: every block that copies into it is told.
   __device__ __forceinline__ void release(int step) const {
-    if constexpr (Tile::multicast == 1) arrive(empty(step));
+    if constexpr (Tile::sharing_blocks == 1) arrive(empty(step));
     else {
 #pragma unroll
-      for (int rank = 0; rank < Tile::multicast; ++rank) arrive_at(empty(step), rank);
+      for (int rank = 0; rank < Tile::sharing_blocks; ++rank) arrive_at(empty(step), rank);
     }
   }
   // Waits until the step's stage may be overwritten, and announces a whole stage of bytes.

@@ -178,7 +178,7 @@ std::vector<std::string> expected_instructions(const ir::Schedule& schedule) {
   if (schedule.name.ends_with("_wgmma")) {
     std::vector<std::string> all{"HGMMA", "UTMALDG", "SYNCS.PHASECHK", "WARPGROUP.DEPBAR"};
     if (schedule.find("boxed").value_or(0) != 0) all.emplace_back("UTMASTG");
-    if (schedule.find("multicast").value_or(1) > 1) all.emplace_back("MULTICAST");
+    if (schedule.find("multicast").value_or(1) * schedule.find("beside").value_or(1) > 1) all.emplace_back("MULTICAST");
     return all;
   }
   if (schedule.name.ends_with("_mma")) return {"HMMA", "LDGSTS", "LDSM"};

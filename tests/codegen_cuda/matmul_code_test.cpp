@@ -115,6 +115,10 @@ TEST(MatmulCode, Instructions) {
        "matmul_wgmma bm=128 bn=192 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1 boxed=2",
        {"HGMMA.64x192x16.F32.BF16", "UTMASTG.2D", "UTMACMDFLUSH", "DEPBAR"},
        {"HMMA", "LDL", "STL"}},
+      {"h200",
+       "matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap=0 persistent=1 split=1 beside=2",
+       {"HGMMA.64x128x16.F32.BF16", "UTMALDG.2D.MULTICAST", "UCGABAR_ARV"},
+       {"HMMA", "LDL", "STL"}},
   };
   for (const Expected& expected : all) {
     SCOPED_TRACE(std::string(expected.part) + " " + expected.schedule);

@@ -156,12 +156,14 @@ TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
                      {.columns = 72, .depth = 200, .epilogue = codegen_cuda::testing::MatmulEpilogue::Residual}),
                  .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}}},
                 *skeleton, score);
-  expect_caught({.name = "matmul_wgmma multicast",
-                 .part = "h200",
-                 .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 multicast=2",
-                 .region = linear(72, 200),
-                 .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 300}}}}},
-                *skeleton, score);
+  for (const char* shared : {"multicast", "beside"}) {
+    expect_caught({.name = fmt::format("matmul_wgmma {}", shared),
+                   .part = "h200",
+                   .schedule = fmt::format("matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 {}=2", shared),
+                   .region = linear(72, 200),
+                   .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 300}}}}},
+                  *skeleton, score);
+  }
   expect_95_percent(score);
 }
 
