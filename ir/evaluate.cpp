@@ -236,7 +236,10 @@ class Frame {
   }
 
   const Tensor& tensor(ValueId id) const { return values_[id].tensor; }
-  const Items& elements(ValueId id) const { return *values_[id].elements; }
+  const Items& elements(ValueId id) const {
+    internal_check(values_[id].elements != nullptr, "list ops are given lists");
+    return *values_[id].elements;
+  }
 
   // An opaque symbol is opened where a value first carries it, and means that value's actual extent.
   void bind_opaque_symbols(ValueId id, const Tensor& tensor) {

@@ -85,10 +85,7 @@ double interpolate(const Tensor& source, const Extents& strides, std::span<const
   const std::size_t axis = strides.size() - taps.size();
   if (taps.empty()) return source.real_at(offset);
   double sum = 0;
-  for (const Tap& tap : taps.front()) {
-    if (tap.weight == 0) continue;
-    sum += tap.weight * interpolate(source, strides, taps.subspan(1), offset + tap.index * strides[axis]);
-  }
+  for (const Tap& tap : taps.front()) sum += tap.weight * interpolate(source, strides, taps.subspan(1), offset + tap.index * strides[axis]);
   return sum;
 }
 

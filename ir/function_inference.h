@@ -85,13 +85,15 @@ class FunctionInferrer {
   Type sealed(const Type& type, const Scope& scope) const;  // as it is seen outside of the scope, in a list, tuple or function value
   Type taken(const Type& type, ValueId result);             // out of a list, tuple or function: each `?` opens a symbol
   Type signature(const Binding& closure, const Function& callee);
+  void require_known_symbols(const Binding& binding) const;  // in dims that the binding is given
   const Type& operand_type(const Binding& binding, std::size_t operand, Type::Kind kind, std::string_view what) const;
 
   ModuleInference& owner_;
   Function& function_;
   FunctionInference& result_;
   Kind kind_;
-  std::set<std::string, std::less<>> parameter_symbols_;
+  std::set<std::string, std::less<>> parameter_symbols_;    // that are a parameter's dim by themselves
+  std::set<DimLeaf> parameter_leaves_;                      // and all that parameters' dims mention
   std::map<std::pair<ValueId, std::size_t>, Dim> openers_;  // opaque symbols by the place that opens them
   std::map<std::string, ValueId, std::less<>> opener_of_;
   std::set<std::string, std::less<>> bound_;  // by check_shape and bind, so far

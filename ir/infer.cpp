@@ -26,6 +26,7 @@ FunctionInferrer::FunctionInferrer(ModuleInference& owner, Function& function, F
     }
     for (const Dim& dim : function.values[parameter].type.tensor.dims) {
       if (dim.kind() == Dim::Kind::Symbol) parameter_symbols_.insert(dim.leaf().symbol);
+      dim.collect_leaves(parameter_leaves_);
     }
   }
 }
@@ -70,6 +71,7 @@ void FunctionInferrer::infer_binding(Binding& binding) {
     default: break;
   }
   for (std::string& name : bound_by(binding)) bound_.insert(std::move(name));
+  if (kind_ == Kind::Function) require_known_symbols(binding);
   facts_.clear();
   for (const ValueId operand : binding.operands) facts_.push_back(facts_of(operand));
   RuleResult rule = apply_shape_rule(function_, binding, facts_, function_.symbols);
@@ -93,6 +95,20 @@ void FunctionInferrer::infer_binding(Binding& binding) {
 OperandFacts FunctionInferrer::facts_of(ValueId id) const {
   if (id == no_value) return {};
   return {&function_.values[id].type, &result_.contents[id], constants_[id]};
+}
+
+void FunctionInferrer::require_known_symbols(const Binding& binding) const {
+  for (const Dim& dim : binding.dims) {
+    for (const DimLeaf& leaf : dim.leaves()) {
+      if (!leaf.is_symbol() || parameter_leaves_.contains(leaf) || bound_.contains(leaf.symbol)) continue;
+      const SymbolInfo* symbol = function_.symbols.find(leaf.symbol);
+      if (symbol == nullptr || !symbol->opaque)
+        malformed(
+            binding,
+            fmt::format("expected symbols that have a value here, got {}, which no parameter's type mentions and nothing before binds",
+                        leaf.symbol));
+    }
+  }
 }
 
 void FunctionInferrer::set(ValueId id, Type type, Contents contents) {

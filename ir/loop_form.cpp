@@ -15,11 +15,31 @@ std::string step_symbol(std::int32_t position) { return "#" + std::to_string(pos
 
 namespace {
 
+using Dims = std::vector<Dim>;
+
+// The dims of `output`, and of the values of the stretch that have as many elements by definition: what it is a reshape or an elementwise function of.
+std::vector<Dims> dims_of_equal_volume(const Stretch& stretch, ValueId output) {
+  std::vector<ValueId> values{output};
+  std::vector<Dims> result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Dims& dims = result.emplace_back(stretch.tensor(values[i]).dims);
+    const Binding* binding = stretch.definition(values[i]);
+    if (binding == nullptr) continue;
+    const bool reshapes = info(binding->op).has(traits::reshapes);
+    if (!reshapes && !info(binding->op).has(traits::elementwise)) continue;
+    for (const ValueId operand : std::span(binding->operands).first(reshapes ? 1 : binding->operands.size()))
+      if ((reshapes || stretch.tensor(operand).dims == dims) && std::ranges::find(values, operand) == values.end())
+        values.push_back(operand);
+  }
+  return result;
+}
+
 // Every point of the space must write an element of its own: an index that leaves a loop out would write one element again and again, and
 // none where that loop is empty.
 class OwnElements {
  public:
-  OwnElements(const LoopForm& form, std::vector<std::vector<Dim>> outputs) : symbols_(form.symbols), outputs_(std::move(outputs)) {
+  OwnElements(const LoopForm& form, const Stretch& stretch, std::span<const ValueId> outputs) : symbols_(form.symbols) {
+    for (const ValueId output : outputs) outputs_.push_back(dims_of_equal_volume(stretch, output));
     if (const auto* rows = std::get_if<RowForm>(&form.skeleton)) require(rows->stages, rows->outer, {}, rows->inner);
     if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton)) {
       Space m(&matmul->m, 1), n(&matmul->n, 1);
@@ -50,15 +70,22 @@ class OwnElements {
   }
 
   // Runs once; or not at all where the output is empty then too. (Simplification writes 0 for the index of so short a loop.)
-  bool needs_no_index(const Iteration& iteration, const std::vector<Dim>& dims) const {
+  bool needs_no_index(const Iteration& iteration, const std::vector<Dims>& output) const {
     if (prove_equal(iteration.extent, 1, symbols_) == Proof::Yes) return true;
-    return bounds(iteration.extent, symbols_).high <= 1 && std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) {
-             return prove_equal(dim, iteration.extent, symbols_) == Proof::Yes;
-           });
+    return bounds(iteration.extent, symbols_).high <= 1 &&
+           std::ranges::any_of(output, [&](const Dims& dims) { return is_factor(iteration.extent, dims); });
+  }
+
+  // Of the product of `dims`: neighbours of them make it up.
+  bool is_factor(const Dim& extent, const Dims& dims) const {
+    for (std::size_t first = 0; first < dims.size(); ++first)
+      for (std::size_t count = 1; first + count <= dims.size(); ++count)
+        if (prove_equal(product(std::span(dims).subspan(first, count)), extent, symbols_) == Proof::Yes) return true;
+    return false;
   }
 
   const SymbolTable& symbols_;
-  std::vector<std::vector<Dim>> outputs_;
+  std::vector<std::vector<Dims>> outputs_;
 };
 
 }  // namespace
@@ -89,7 +116,7 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     else form.skeleton = derive::derive_map(context, outputs);
     form.symbols = std::move(context.symbols);
     form.checks = std::move(context.checks);
-    OwnElements(form, derive::output_dims(context, outputs));
+    OwnElements(form, *context.stretch, outputs);
     return {std::move(form), {}};
   } catch (const NoLoopForm& none) {
     return {std::nullopt, none.reason};

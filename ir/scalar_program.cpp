@@ -30,10 +30,14 @@ std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program, c
       const bool inside = step.kind == ScalarStep::Kind::Guarded && k == 0;
       add(static_cast<std::size_t>(step.operands[k]), inside ? Need{true, false, {static_cast<std::int32_t>(i)}} : needs[i]);
     }
-    for (const Dim& index : step.index) {
-      for (const DimLeaf& leaf : index.leaves()) {
+    const auto add_symbols = [&](const Dim& dim) {
+      for (const DimLeaf& leaf : dim.leaves())
         if (leaf.is_symbol() && leaf.symbol[0] == '#') add(static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1))), needs[i]);
-      }
+    };
+    for (const Dim& index : step.index) add_symbols(index);
+    for (const ScalarStep::Condition& condition : step.conditions) {
+      add_symbols(condition.left);
+      add_symbols(condition.right);
     }
   }
   std::vector<std::vector<std::int32_t>> guards;

@@ -10,6 +10,7 @@
 #include "ir/loop_form.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
+#include "passes/rewrite.h"
 #include "passes/stretch_key.h"
 #include "passes/views.h"
 
@@ -299,8 +300,9 @@ class BlockFuser {
         reversed.push_back(binding);
         continue;
       }
-      bool wanted =
-          binding.results.empty() || std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return needed_[id]; });
+      // Control flow whose results nobody reads stays for the sizes that it makes known: dead code is gone.
+      bool wanted = binding.results.empty() || info(binding.op).has(traits::control) ||
+                    std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return needed_[id]; });
       if (!wanted) continue;
       if (stays_outside(binding)) {
         for (std::size_t o = 0; o < binding.operands.size(); ++o) {
@@ -475,6 +477,7 @@ void fuse(Module& module, PassContext&) {
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     Function& function = module.functions[i];
     make_literals(function, function.body, facts.functions[i]);
+    drop_dead(function);  // what computed them
     if (i == 0) own_results(function);
     std::vector<bool> constants(function.values.size(), false);
     find_constants(function.body, constants);

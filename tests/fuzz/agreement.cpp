@@ -112,7 +112,10 @@ class Comparison {
       // From the last call on, which has the largest extents, and then the first.
       const std::size_t at = (graph_.calls.size() - 1 + call) % graph_.calls.size();
       runtime::Context context(executable);
-      expect_same("exact: kernels of buckets", {run(context, "exact", at)}, {bucketed_[at]});
+      const Results before = run(context, "exact", at);
+      // Later calls may meet regions whose extents do not differ between calls, which have kernels of their own by then.
+      if (call == 0) expect_same("exact: kernels of buckets", {before}, {bucketed_[at]});
+      else expect_right("exact: kernels of buckets", at, before);
       executable->exact_kernels().complete();
       const Results got = run(context, "exact", at);
       expect_right("exact", at, got);

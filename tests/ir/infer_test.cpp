@@ -126,6 +126,12 @@ TEST(Infer, ParametersNeedTypes) {
   EXPECT_EQ(message_of("fn @main(%x) { return relu(%x) }", ErrorKind::Malformed), "function @main: parameter %x has no type.");
 }
 
+TEST(Infer, SizesNameSymbolsThatHaveValues) {
+  EXPECT_EQ(message_of("fn @main(%x: Tensor[(m), f32]) where n in [0, 9] { %d = dim(n) return %d }", ErrorKind::Malformed),
+            "dim (%d): expected symbols that have a value here, got n, which no parameter's type mentions and nothing before binds.");
+  EXPECT_EQ(message_of("fn @main(%x: Tensor[(2*n), f32]) where n in [0, 9] { %d = dim(n) return %d }", ErrorKind::Malformed), "no error");
+}
+
 TEST(Infer, ContradictionsNameNodeAndTypes) {
   EXPECT_EQ(message_of(R"(fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(4), f32]) { %r = add(%x, %y) from "/a/Add" return %r })",
                        ErrorKind::Malformed),

@@ -183,7 +183,13 @@ class Caches(BadInput):
         self.assertEqual((done.returncode, done.stdout), (0, "y: f32 (1) = 2\n"))
         self.assertEqual(sorted(done.stderr.splitlines()),
                          sorted(f"anydim: warning: cached kernel {kernel.relative_to(self.folder)} is ignored: its hash does not fit" for kernel in kernels))
-        self.warned("")
+        # Kernels that no call waits for are written anew by a run that lasts long enough.
+        for _ in range(50):
+            done = self.anydim(*self.model())
+            self.assertEqual((done.returncode, done.stdout), (0, "y: f32 (1) = 2\n"))
+            if not done.stderr:
+                return
+        self.fail(done.stderr)
 
 
 class Disks(BadInput):
