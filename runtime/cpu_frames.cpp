@@ -167,25 +167,11 @@ void CpuFrames::step(const ir::Code::StoreScalar& store) {
 }
 
 void CpuFrames::step(const ir::Code::Append& append) {
-  const std::int64_t count = slot(append.counter), bytes = slot(append.bytes);
-  for (std::size_t i = 0; i < append.dims.size(); ++i) {
-    const std::int64_t extent = slot(append.dims[i]);
-    if (count == 0) slot(append.first[i]) = extent;
-    if (slot(append.first[i]) == extent) continue;
-    throw Error(ErrorKind::Inputs, fmt::format("{}: dimension {} of a scanned value: expected {} as in the first iteration, got {}",
-                                               append.source, i, slot(append.first[i]), extent));
-  }
-  std::int64_t needed = 0;
-  if (__builtin_mul_overflow(bytes, count + 1, &needed))
-    throw Error(ErrorKind::Resource,
-                fmt::format("{}: a scanned result of {} elements of {} bytes is too large", append.source, count + 1, bytes));
+  const std::int64_t needed = appended_bytes(append, slots_), bytes = slot(append.bytes), count = slot(append.counter);
   const Value& target = value(append.to);
   const auto held = target.owner == nullptr ? 0 : static_cast<std::int64_t>(ValuePool::size_of(*target.owner));
   if (count == 0 || needed > held) {
-    // All of it at once where the count is known; else twice as much as there was, so that copies stay few.
-    std::int64_t room = 0;
-    if (append.expected < 0 || __builtin_mul_overflow(bytes, slot(append.expected), &room)) room = count == 0 ? needed : 2 * held;
-    Value larger = take(std::max(room, needed));
+    Value larger = take(appended_room(append, slots_, needed, held));
     if (count > 0) std::memcpy(larger.data, target.data, static_cast<std::size_t>(bytes * count));
     put(append.to, larger);
   }

@@ -32,6 +32,14 @@ bool fetches_from_device(const ir::Program& program) {
   });
 }
 
+// The host decides nothing but sizes.
+bool is_straight(const ir::Program& program) {
+  return std::ranges::all_of(program.instructions, [](const ir::Program::Instruction& instruction) {
+    return std::holds_alternative<ir::Program::RunStage>(instruction) || std::holds_alternative<ir::Program::Launch>(instruction) ||
+           std::holds_alternative<ir::Program::Fetch>(instruction);
+  });
+}
+
 }  // namespace
 
 CudaSession::OwnStream::OwnStream(std::shared_ptr<DeviceContext> shared) : context(std::move(shared)) {
@@ -89,7 +97,9 @@ CudaSession::CudaSession(std::shared_ptr<DeviceContext> context, const Executabl
     if (buffer.place == Place::Constant) addresses_[b] = reinterpret_cast<Address>(executable.constant_addresses()[index_of(buffer.index)]);
   }
   for (std::size_t s = 0; s < std::max<std::size_t>(program_.stages.size(), 1); ++s) stages_.emplace_back(context_, stream_.handle);
-  whole_ = program_.stages.size() <= 1 && !fetches_from_device(program_);
+  straight_ = is_straight(program_);
+  whole_ = straight_ && program_.stages.size() <= 1 && !fetches_from_device(program_);
+  owners_.resize(program_.buffers.size());
   plan_ = PinnedBlock(context_, plan_bytes_ + most_staged_bytes);
   errors_ = PinnedBlock(context_, launches_.size() * sizeof(ir::KernelError));
 }
@@ -114,6 +124,7 @@ void CudaSession::begin(const std::vector<ir::Tensor>& inputs) {
   waiting_.clear();
   issued_.clear();
   timings_.clear();
+  forget_values();  // of a call that was broken off; they are given back to its budget
   budget_.reset();
   position_ = 0;
   inputs_copied_ = false;
@@ -130,19 +141,21 @@ void CudaSession::place(std::size_t stage, std::span<const std::int64_t> slots) 
       bytes.push_back(static_cast<std::int64_t>((*inputs_)[index_of(place.input)].bytes().size()));
     place_inputs(bytes, placed_inputs_, addresses_);
   }
+  if (!straight_) settle();
   place_stage(stage, slots, addresses_);
 }
 
 void CudaSession::launch(const LaunchWork& work) {
-  internal_check(position_ < launches_.size() && launches_[position_] == work.launch, "launches come in the program's order");
-  std::ranges::copy(std::as_bytes(work.extents), plan_.data() + extents_at_[position_]);
-  waiting_.push_back({work.launch, *work.kernel, work.bucket, position_++});
+  const std::size_t position = position_of(work.launch);
+  std::ranges::copy(std::as_bytes(work.extents), plan_.data() + extents_at_[position]);
+  waiting_.push_back({work.launch, *work.kernel, work.bucket, position});
 }
 
 std::int64_t CudaSession::fetch(const ir::Program::Fetch& fetch) {
   const ir::Program::Buffer& buffer = program_.buffers[index_of(fetch.buffer)];
   if (buffer.place == Place::Input) return (*inputs_)[index_of(buffer.index)].integer_at(fetch.element);
   flush(addresses_);
+  if (!inputs_copied_) copy_in(placed_inputs_);  // it may be one of them, under another name
   const std::size_t size = ir::size_of(fetch.dtype);
   ir::Tensor element(fetch.dtype, {});
   const Address source = addresses_[index_of(fetch.buffer)] + static_cast<Address>(fetch.element) * size;
@@ -155,9 +168,12 @@ std::int64_t CudaSession::fetch(const ir::Program::Fetch& fetch) {
 std::vector<ir::Tensor> CudaSession::finish(std::span<const std::int64_t> slots) {
   slots_ = slots;
   if (!whole_) {
+    if (!straight_) settle();
     flush(addresses_);
-    memory_ = budget_.used();
-    return copy_out(slots, addresses_);
+    memory_ = budget_.most();
+    std::vector<ir::Tensor> outputs = copy_out(slots, addresses_);
+    forget_values();
+    return outputs;
   }
   PreparedCall& call = prepared_for(slots);
   memory_ = call.memory;

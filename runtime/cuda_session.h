@@ -4,6 +4,7 @@
 // slots back; it waits once, at its end, and before that only where a size must be fetched from the device. A program without such fetches is
 // prepared as a whole, for a capacity (runtime/cuda_capacity.h): every address and parameter is fixed, extents are read from the plan block. The
 // first call of a capacity launches on the stream, the second captures a graph, later ones and all smaller sizes with the same kernels replay it.
+// A program with branches or loops is carried out step by step (cuda_blocks.cpp): the host decides, and waits for the device where a block begins or ends.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ class CudaSession : public DeviceSession {
   void launch(const LaunchWork& work) override;
   std::int64_t fetch(const ir::Program::Fetch& fetch) override;
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override;
+  void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots) override;
   void record(bool wanted) override { recording_ = wanted; }
   const std::vector<LaunchTiming>& timings() const override { return timings_; }
   CallMemory memory() const override { return memory_; }
@@ -104,6 +106,17 @@ class CudaSession : public DeviceSession {
   void test_errors();
   std::string call_text() const;
 
+  // ---- Branches and loops
+  std::size_t position_of(const ir::Program::Launch* launch);
+  void settle();
+  std::shared_ptr<StreamMemory> take(std::int64_t bytes);
+  void put(std::int32_t buffer, std::shared_ptr<StreamMemory> memory);
+  void forget_values();
+  void move_buffers(const ir::Code::MoveBuffers& move);
+  void leave_block(const ir::Code::Leave& leave);
+  void store_scalar(const ir::Code::StoreScalar& store);
+  void append(const ir::Code::Append& append, std::span<std::int64_t> slots);
+
   PreparedCall& prepared_for(std::span<const std::int64_t> slots);
   PreparedCall* find_call(const CallKey& key);
   PreparedCall& make_call(CallKey key, std::vector<std::int64_t> slots);
@@ -126,7 +139,8 @@ class CudaSession : public DeviceSession {
   std::vector<InputPlace> wanted_inputs_;
   std::optional<ir::ShapeInterpreter> input_bytes_;  // over the symbols bound from inputs
   std::vector<std::size_t> symbol_slots_;
-  bool whole_ = false;  // prepared and replayed as a whole
+  bool straight_ = false;  // without branches and loops
+  bool whole_ = false;     // prepared and replayed as a whole
   bool checked_ = false;
   CapacityPlan capacity_;
 
@@ -149,6 +163,8 @@ class CudaSession : public DeviceSession {
   bool inputs_copied_ = false;
   MemoryBudget budget_;
   CallMemory memory_;
+  std::vector<std::shared_ptr<StreamMemory>> owners_;  // of the pool's values, by buffer; null where something else keeps the memory
+  std::vector<std::int64_t> marks_;                    // arena bytes before each block at work
   bool recording_ = false;
   std::vector<LaunchTiming> timings_;
   std::vector<Event> events_;  // two a step

@@ -25,7 +25,7 @@ void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
 namespace {
 
 [[noreturn]] void refuse_control() {
-  throw Error(ErrorKind::Unsupported, "this device runs straight programs only; if, loop, calls and lists run with --device cpu");
+  throw Error(ErrorKind::Unsupported, "calls of functions, lists and tuples run on the CPU only: use --device cpu");
 }
 
 }  // namespace
@@ -58,6 +58,31 @@ void report_check(const ir::Program& program, const ir::Program::Launch& launch,
                               error.value));
   }
   internal_error("a check is of one of three kinds");
+}
+
+std::int64_t appended_bytes(const ir::Code::Append& append, std::span<std::int64_t> slots) {
+  const auto slot = [&](ir::Code::Slot position) -> std::int64_t& { return slots[static_cast<std::size_t>(position)]; };
+  const std::int64_t count = slot(append.counter);
+  for (std::size_t i = 0; i < append.dims.size(); ++i) {
+    const std::int64_t extent = slot(append.dims[i]);
+    if (count == 0) slot(append.first[i]) = extent;
+    if (slot(append.first[i]) == extent) continue;
+    throw Error(ErrorKind::Inputs, fmt::format("{}: dimension {} of a scanned value: expected {} as in the first iteration, got {}",
+                                               append.source, i, slot(append.first[i]), extent));
+  }
+  std::int64_t needed = 0;
+  if (__builtin_mul_overflow(slot(append.bytes), count + 1, &needed))
+    throw Error(ErrorKind::Resource,
+                fmt::format("{}: a scanned result of {} elements of {} bytes is too large", append.source, count + 1, slot(append.bytes)));
+  return needed;
+}
+
+std::int64_t appended_room(const ir::Code::Append& append, std::span<const std::int64_t> slots, std::int64_t needed, std::int64_t held) {
+  const auto slot = [&](ir::Code::Slot position) { return slots[static_cast<std::size_t>(position)]; };
+  std::int64_t room = 0;
+  if (append.expected < 0 || __builtin_mul_overflow(slot(append.bytes), slot(append.expected), &room))
+    room = slot(append.counter) == 0 ? needed : 2 * held;
+  return std::max(room, needed);
 }
 
 std::vector<std::int64_t> output_dims(const ir::Program::Output& output, std::span<const std::int64_t> slots) {

@@ -126,6 +126,12 @@ class MemoryBudget {
 [[noreturn]] void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
                                const ir::KernelError& error);
 
+// What a scanned result holds, in bytes, once the element is appended. Notes the first element's extents, and throws Error{Inputs} where a later one has others,
+// Error{Resource} where the bytes can't be counted.
+std::int64_t appended_bytes(const ir::Code::Append& append, std::span<std::int64_t> slots);
+// Bytes to take for it where those held are too few: all at once where the count is known, else twice as much as there was, so that copies stay few.
+std::int64_t appended_room(const ir::Code::Append& append, std::span<const std::int64_t> slots, std::int64_t needed, std::int64_t held);
+
 std::vector<std::int64_t> output_dims(const ir::Program::Output& output, std::span<const std::int64_t> slots);
 
 }  // namespace anydim::runtime
