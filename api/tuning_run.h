@@ -7,6 +7,7 @@
 #include "tuner/distribution.h"
 #include "tuner/guarded_memory.h"
 #include "tuner/measure.h"
+#include "tuner/observed.h"
 #include "tuner/ranks.h"
 #include "tuner/region_bench.h"
 #include "tuner/roofline.h"

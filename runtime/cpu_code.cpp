@@ -13,14 +13,15 @@ constexpr std::int64_t scratch_unit = 256;
 
 CpuCode::CpuCode(const ir::Region& region, const ir::CompiledKernel& kernel)
     : code_(kernel.code), entry_(code_.function<ir::KernelEntry>(kernel.entry_offset)),
-      native_sizes_(kernel.sizes_offset < 0 ? nullptr : code_.function<SizesEntry>(kernel.sizes_offset)),
-      sizes_(ir::shapes_over(region, {kernel.tasks, kernel.scratch_bytes})) {}
+      native_sizes_(kernel.sizes_offset < 0 ? nullptr : code_.function<SizesEntry>(kernel.sizes_offset)) {
+  if (native_sizes_ == nullptr) sizes_.emplace(ir::shapes_over(region, {kernel.tasks, kernel.scratch_bytes}));
+}
 
 bool CpuCode::measure(std::span<const std::int64_t> extents, Sizes& sizes) const {
   std::int64_t values[2];
   std::int32_t failed = -1;
   if (native_sizes_ != nullptr) call_generated(native_sizes_, extents.data(), values, &failed);
-  else failed = sizes_.run(extents, values);
+  else failed = sizes_->run(extents, values);
   if (failed >= 0) return false;
   sizes.tasks = values[0];
   if (__builtin_add_overflow(values[1], scratch_unit - 1, &values[1])) return false;

@@ -1,8 +1,8 @@
 // A kernel of this machine's processors, mapped and ready to be called.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ir/backend.h"
@@ -36,7 +36,7 @@ class CpuCode {
   CodeMemory code_;
   ir::KernelEntry entry_;
   SizesEntry native_sizes_ = nullptr;
-  ir::ShapeInterpreter sizes_;  // where there is no native code
+  std::optional<ir::ShapeInterpreter> sizes_;  // where there is no native code
 };
 
 }  // namespace anydim::runtime

@@ -28,7 +28,7 @@ struct TuneOptions {
   std::int64_t batch = 0, batch_tokens = 0;
   std::string order = "arrival";
   std::vector<std::string> outputs;
-  std::string budget = "10m";
+  std::string budget = "10m", lost_after = "15s";
   tuner::TuneRules rules;
   bool resume = false;
   std::string log, sweep, report;
@@ -71,16 +71,33 @@ std::vector<std::string> worker_command(const CommonOptions& common, int threads
 }
 
 Json regret_json(const tuner::RegretReport& report) {
+  const auto interval = [](const tuner::Interval95& values) { return Json::array({values.low, values.high}); };
   const auto shares = [](const tuner::Regret& regret) {
     return Json{{"expected_total", regret.expected_total}, {"mean", regret.mean}, {"percentile_99", regret.percentile_99}};
   };
-  Json strategies = Json::array();
+  Json strategies = Json::array(), worst = Json::array();
   for (const tuner::StrategyRegret& one : report.strategies) {
     Json row = {{"name", one.name}, {"kernels", one.kernels}, {"expected_ms", 1e3 * one.expected_seconds}};
     row.update(shares(one.regret));
+    row["expected_total_interval"] = interval(one.regret.expected_total_interval);
+    row["percentile_99_interval"] = interval(one.regret.percentile_99_interval);
+    row["over_tuned_interval"] = interval(one.over_first);
     strategies.push_back(std::move(row));
   }
-  return {{"best_ms", 1e3 * report.best_seconds}, {"strategies", strategies}, {"noise", shares(report.noise)}};
+  for (const tuner::WorstShape& one : report.worst) {
+    worst.push_back({{"region", one.region},
+                     {"keys", one.keys},
+                     {"chosen", to_string(one.chosen)},
+                     {"best", to_string(one.best)},
+                     {"over_best", one.over_best},
+                     {"share_of_launches", one.share},
+                     {"us", 1e6 * one.seconds}});
+  }
+  return {{"best_ms", 1e3 * report.best_seconds},
+          {"rounds", report.rounds},
+          {"strategies", strategies},
+          {"noise", shares(report.noise)},
+          {"worst", worst}};
 }
 
 Json result_json(const tuner::TuneResult& result, const std::filesystem::path& file, const tuner::WorkerMeasure* worker) {
@@ -126,13 +143,20 @@ void print_result(const tuner::TuneResult& result, const std::filesystem::path& 
   fmt::print(
       "regret on sizes that were not measured, against the best of every size ({:.3f} ms){}:\n", 1e3 * result.regret->best_seconds,
       result.regret_share < 1 ? fmt::format(", over {:.0f} % of a call; no time was left for the rest", 100 * result.regret_share) : "");
-  fmt::print("  {:<24} {:>8} {:>10} {:>8} {:>8} {:>8}\n", "", "kernels", "call ms", "total", "mean", "p99");
+  const auto with_interval = [](double share, const tuner::Interval95& interval) {
+    return fmt::format("{:.2f} [{:.2f}, {:.2f}] %", 100 * share, 100 * interval.low, 100 * interval.high);
+  };
+  constexpr const char* columns = "  {:<24} {:>8} {:>10} {:>24} {:>8} {:>24}\n";
+  fmt::print(columns, "", "kernels", "call ms", "total", "mean", "p99");
   for (const tuner::StrategyRegret& one : result.regret->strategies) {
-    fmt::print("  {:<24} {:>8} {:>10.3f} {:>7.1f}% {:>7.1f}% {:>7.1f}%\n", one.name, one.kernels, 1e3 * one.expected_seconds,
-               100 * one.regret.expected_total, 100 * one.regret.mean, 100 * one.regret.percentile_99);
+    fmt::print(columns, one.name, one.kernels, fmt::format("{:.3f}", 1e3 * one.expected_seconds),
+               with_interval(one.regret.expected_total, one.regret.expected_total_interval), fmt::format("{:.2f} %", 100 * one.regret.mean),
+               with_interval(one.regret.percentile_99, one.regret.percentile_99_interval));
   }
-  fmt::print("  {:<24} {:>8} {:>10} {:>7.1f}% {:>7.1f}% {:>7.1f}%\n", "noise (A against A)", "", "",
-             100 * result.regret->noise.expected_total, 100 * result.regret->noise.mean, 100 * result.regret->noise.percentile_99);
+  const tuner::Regret& noise = result.regret->noise;
+  fmt::print(columns, "noise (A against A)", "", "", fmt::format("{:.2f} %", 100 * noise.expected_total),
+             fmt::format("{:.2f} %", 100 * noise.mean), fmt::format("{:.2f} %", 100 * noise.percentile_99));
+  fmt::print("  in brackets: 95 % intervals over {} rounds of timing\n", result.regret->rounds);
 }
 
 // Everything measured, as one latency matrix a region: for experiments on the search itself.
@@ -155,9 +179,8 @@ void write_sweep(const std::string& file, const tuner::TuneResult& result, const
     Json incumbents = Json::array();
     const ir::DispatchTable& table = program.kernels.at(static_cast<std::size_t>(result.kernels[i])).table;
     for (const std::vector<std::int64_t>& keys : latencies.points) {
-      std::size_t met = 0;
-      while (met + 1 < table.entries.size() && !table.entries[met].bucket.contains(keys)) ++met;
-      const auto at = std::ranges::find(latencies.candidates, table.entries[met].schedule, &tuner::KernelCandidate::schedule);
+      const ir::Schedule& incumbent = tuner::entry_for(table, keys).schedule;
+      const auto at = std::ranges::find(latencies.candidates, incumbent, &tuner::KernelCandidate::schedule);
       incumbents.push_back(at - latencies.candidates.begin());
     }
     regions.push_back({{"region", region.name},
@@ -210,7 +233,8 @@ void tune(TuneOptions options, const CommonOptions& common) {
   if (options.model.empty())
     throw Error(ErrorKind::CommandLine, "tune needs a MODEL, or one of --show, --export FILE, --import FILE and --merge FILE");
   const HeldInterrupts interrupts;  // before any thread
-  const auto ranks = tuner::started_ranks() > 1 ? std::make_unique<tuner::Ranks>() : nullptr;
+  const auto ranks =
+      tuner::started_ranks() > 1 ? std::make_unique<tuner::Ranks>(parse_duration(options.lost_after, "--lost-after")) : nullptr;
   if (static_cast<int>(!options.lengths.empty()) + static_cast<int>(!options.trace.empty()) +
           static_cast<int>(!options.distribution.empty()) !=
       1)
@@ -301,6 +325,9 @@ void add_tune(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--outputs", options->outputs, "names of the outputs that will be asked for, with commas; default: all")
       ->delimiter(',');
   command->add_option("--budget", options->budget, "time to measure, e.g. 90s, 10m, 2h")->capture_default_str();
+  command
+      ->add_option("--trials", options->rules.most_trials, "candidates to try at most in this run; default: as many as the budget allows")
+      ->check(CLI::PositiveNumber);
   command->add_option("--max-kernels", options->rules.most_kernels, "distinct kernels over the whole model")->capture_default_str();
   command->add_option("--points", options->rules.points, "representative calls to measure at")
       ->check(CLI::Range(1, 64))
@@ -309,6 +336,7 @@ void add_tune(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_flag("--exhaustive", options->rules.exhaustive, "try every schedule there is, as far as the budget goes");
   command->add_option("--sweep", options->sweep, "file for all that was measured, as matrices (JSON)");
   command->add_option("--report", options->report, "file for what was found, as one HTML page");
+  command->add_option("--lost-after", options->lost_after, "under mpirun: silence after which a rank is given up")->capture_default_str();
   command->add_option("--log", options->log, "file for what measuring processes write to standard error");
   command->add_option("--gpu", options->gpu, "predict for this GPU (h200, a100, ...) without having one; with --device cuda");
   command->add_option("--recorded", options->recorded, "with --gpu: latencies by schedule and shape that the GPU campaign recorded");

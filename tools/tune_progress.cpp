@@ -1,8 +1,10 @@
 #include "tools/tune_progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +19,14 @@ sigset_t interrupts() {
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   return set;
+}
+
+// Columns of the terminal: a longer line would begin another one, which is not written over.
+std::size_t terminal_width() {
+  constexpr std::size_t usual = 80, fewest = 20;
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return usual;
+  return std::max<std::size_t>(size.ws_col, fewest);
 }
 
 }  // namespace
@@ -41,8 +51,7 @@ void TuneLine::show(const tuner::TuneProgress& progress) {
   std::string line = fmt::format("tune: {:.0f} s left, {} of {} candidates, a call {:.3f} ms ({:+.1f} % of {:.3f} ms{}), {}: {}",
                                  progress.seconds_left, progress.trials, progress.space, 1e3 * progress.best_seconds, -100 * gain,
                                  1e3 * progress.default_seconds, roofline, progress.region, progress.candidate);
-  constexpr std::size_t width = 160;
-  if (live_ && line.size() > width) line.resize(width);
+  if (live_) line.resize(std::min(line.size(), terminal_width() - 1));
   fmt::print(stderr, "{}{}{}", live_ ? "\r\x1b[K" : "", line, live_ ? "" : "\n");
   std::fflush(stderr);
 }

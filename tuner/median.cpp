@@ -1,6 +1,7 @@
 #include "tuner/median.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/error.h"
 
@@ -188,22 +189,22 @@ double cost_of(const CostMatrix& matrix, std::span<const std::size_t> kept) {
   return sum;
 }
 
-std::vector<std::vector<std::size_t>> choices_by_count(const CostMatrix& matrix, std::size_t most) {
+std::vector<std::vector<std::size_t>> choices_by_count(const CostMatrix& matrix, std::size_t most, const Starts& starts) {
   most = std::min(most, matrix.candidates);
   const double floor = least_possible(matrix) * (1 + worth);
   const IntervalStart start(matrix, most);
   std::vector<std::vector<std::size_t>> choices;
   for (std::size_t k = 1; k <= most; ++k) {
-    std::vector<std::size_t> kept = start.candidates(k);
-    repair(matrix, kept, k);
-    while (kept.size() < k && improve(matrix, kept, true)) {
-    }
-    settle(matrix, kept);
-    if (k > 1) {
-      std::vector<std::size_t> grown = choices.back();
-      if (grown.size() < k) improve(matrix, grown, true);
-      settle(matrix, grown);
-      if (cost_of(matrix, grown) < cost_of(matrix, kept)) kept = std::move(grown);
+    std::vector<std::vector<std::size_t>> offers{start.candidates(k)};
+    if (k > 1) offers.push_back(choices.back());
+    if (starts) std::ranges::move(starts(k), std::back_inserter(offers));
+    std::vector<std::size_t> kept;
+    for (std::vector<std::size_t>& offer : offers) {
+      repair(matrix, offer, k);
+      while (offer.size() < k && improve(matrix, offer, true)) {
+      }
+      settle(matrix, offer);
+      if (kept.empty() || cost_of(matrix, offer) < cost_of(matrix, kept)) kept = std::move(offer);
     }
     std::ranges::sort(kept);
     choices.push_back(std::move(kept));

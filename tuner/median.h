@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -21,8 +22,9 @@ struct CostMatrix {
 double cost_of(const CostMatrix& matrix, std::span<const std::size_t> kept);
 
 // kept[k - 1]: good candidates to keep where k may be, for k = 1, 2, ... until more help nothing (at most `most`). Each from the best interval
-// partition of the points in their order, and from the choice for k - 1 with one more, both improved by swaps until no swap helps.
-std::vector<std::vector<std::size_t>> choices_by_count(const CostMatrix& matrix, std::size_t most);
+// partition of the points in their order, from the choice for k - 1 with one more, and from starts(k) (at most k candidates each), all improved by swaps until no swap helps.
+using Starts = std::function<std::vector<std::vector<std::size_t>>(std::size_t count)>;
+std::vector<std::vector<std::size_t>> choices_by_count(const CostMatrix& matrix, std::size_t most, const Starts& starts = {});
 
 // How many each region keeps, from costs[region][count - 1], at most `most` in all; exact.
 std::vector<std::size_t> share_out(const std::vector<std::vector<double>>& costs, std::size_t most);

@@ -20,10 +20,14 @@ const ir::Program::Kernel& kernel_of(const TuneSubject& subject, std::int32_t ke
   return subject.program.kernels.at(static_cast<std::size_t>(kernel));
 }
 
+std::size_t row_for(const ir::DispatchTable& table, std::span<const std::int64_t> keys) {
+  std::size_t row = 0;
+  while (row + 1 < table.entries.size() && !table.entries[row].bucket.contains(keys)) ++row;
+  return row;
+}
+
 const ir::DispatchTable::Entry& entry_for(const ir::DispatchTable& table, std::span<const std::int64_t> keys) {
-  std::size_t met = 0;
-  while (met + 1 < table.entries.size() && !table.entries[met].bucket.contains(keys)) ++met;
-  return table.entries[met];
+  return table.entries[row_for(table, keys)];
 }
 
 Observed observe(const TuneSubject& subject, const Workload& workload, const TuneDevice& device) {

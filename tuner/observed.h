@@ -10,6 +10,7 @@ namespace anydim::tuner {
 
 const ir::Program::Kernel& kernel_of(const TuneSubject& subject, std::int32_t kernel);
 // The row of the table that serves these keys.
+std::size_t row_for(const ir::DispatchTable& table, std::span<const std::int64_t> keys);
 const ir::DispatchTable::Entry& entry_for(const ir::DispatchTable& table, std::span<const std::int64_t> keys);
 
 // Launches by arithmetic where shapes decide, else by running fewer of the calls.

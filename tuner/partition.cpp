@@ -9,6 +9,7 @@
 
 #include "ir/error.h"
 #include "tuner/median.h"
+#include "tuner/strategies.h"
 #include "tuner/table_builder.h"
 
 namespace anydim::tuner {
@@ -92,10 +93,12 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
 
   std::vector<std::vector<std::vector<std::size_t>>> choices;
   std::vector<std::vector<double>> costs;
-  for (const CostMatrix& matrix : matrices) {
-    choices.push_back(choices_by_count(matrix, most - (regions.size() - 1)));
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    // What the usual buckets would keep is where the search starts too, so that it never loses to them.
+    const auto starts = [&](std::size_t count) { return usual_choices(regions[r], static_cast<std::int64_t>(count)); };
+    choices.push_back(choices_by_count(matrices[r], most - (regions.size() - 1), starts));
     std::vector<double>& own = costs.emplace_back();
-    for (const auto& kept : choices.back()) own.push_back(cost_of(matrix, kept));
+    for (const auto& kept : choices.back()) own.push_back(cost_of(matrices[r], kept));
   }
   const std::vector<std::size_t> shares = share_out(costs, most);
 

@@ -33,7 +33,8 @@ struct RegionLatencies {
   std::vector<KernelCandidate> candidates;
   // [candidate][point]; infinity where the candidate may not run there (illegal, wrong, crashed, not divisible) or was not timed.
   std::vector<std::vector<double>> seconds;
-  std::vector<std::vector<bool>> measured{};  // [candidate][point]; empty: all predicted
+  // [candidate][point]; empty: all predicted. A table's row counts as measured where its candidate was at any point.
+  std::vector<std::vector<bool>> measured{};
   // Where the fastest schedule may change, a list a key, ascending (ir::Backend::key_edges): an edge between two points is laid on one of
   // these where there is one, else on the larger point.
   std::vector<std::vector<std::int64_t>> edges{};

@@ -33,9 +33,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto pause = std::chrono::milliseconds(2);
 constexpr auto pulse_pause = std::chrono::milliseconds(500);
-constexpr auto longest_silence = std::chrono::seconds(15);  // of a rank that measures
-constexpr auto longest_start = std::chrono::minutes(5);     // until a rank has loaded the model
-constexpr auto patience = std::chrono::minutes(15);         // with rank 0
+constexpr auto longest_start = std::chrono::minutes(5);  // until a rank has loaded the model
+constexpr auto patience = std::chrono::minutes(15);      // with rank 0
 
 // False: it cannot be reached.
 bool send(int to, const Json& message) {
@@ -116,9 +115,10 @@ std::vector<std::vector<LaunchKeys>> launches_of(const Json& message) {
 
 struct Ranks::State {
   int rank = 0, size = 1;
-  std::vector<int> measuring;  // ranks that take work
-  bool greeted = false;        // rank 0: it has heard every rank's environment; the others: it was sent
-  bool alone = false;          // a rank was lost: nobody waits for all of them any more
+  Clock::duration longest_silence;  // of a rank that measures
+  std::vector<int> measuring;       // ranks that take work
+  bool greeted = false;             // rank 0: it has heard every rank's environment; the others: it was sent
+  bool alone = false;               // a rank was lost: nobody waits for all of them any more
   std::vector<std::string> refused;
   std::vector<int> lost;
   std::function<bool()> interrupted;
@@ -180,7 +180,7 @@ struct Ranks::State {
       if (busy.empty()) break;
       const std::optional<int> from = who_speaks();
       if (!from) {
-        const auto silent = std::ranges::find_if(busy, [](const auto& one) { return Clock::now() - one.second.heard > longest_silence; });
+        const auto silent = std::ranges::find_if(busy, [&](const auto& one) { return Clock::now() - one.second.heard > longest_silence; });
         if (silent == busy.end()) continue;
         waiting.push_back(silent->second.request);
         const int rank_lost = silent->first;
@@ -210,7 +210,8 @@ struct Ranks::State {
   }
 };
 
-Ranks::Ranks() : state_(std::make_unique<State>()) {
+Ranks::Ranks(double longest_silence_seconds) : state_(std::make_unique<State>()) {
+  state_->longest_silence = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(longest_silence_seconds));
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
@@ -326,7 +327,7 @@ struct Ranks::State {
   std::vector<int> lost;
 };
 
-Ranks::Ranks() {
+Ranks::Ranks(double) {
   throw Error(ErrorKind::Resource, "this build has no MPI, so one process tunes; build with Open MPI installed, or run without mpirun");
 }
 Ranks::~Ranks() = default;

@@ -21,8 +21,8 @@ int started_ranks();
 
 class Ranks {
  public:
-  // Joins the others. Throws Error{Resource} where this build has no MPI.
-  Ranks();
+  // Joins the others. Rank 0 gives up one that measures and says nothing for so long. Throws Error{Resource} where this build has no MPI.
+  explicit Ranks(double longest_silence_seconds);
   ~Ranks();  // of rank 0: sends the others home
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;

@@ -15,6 +15,7 @@
 #include "ir/host_functions.h"
 #include "runtime/cpu_code.h"
 #include "tuner/guarded_memory.h"
+#include "tuner/observed.h"
 #include "tuner/roofline.h"
 #include "tuner/statistics.h"
 #include "tuner/tolerance.h"
@@ -195,11 +196,10 @@ std::shared_ptr<const RegionBench::Code> RegionBench::compile(std::int32_t kerne
 }
 
 std::shared_ptr<const RegionBench::Code> RegionBench::incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys) {
-  const auto& entries = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table.entries;
-  std::size_t met = 0;
-  while (met + 1 < entries.size() && !entries[met].bucket.contains(keys)) ++met;
-  std::shared_ptr<const Code>& code = kept_[kernel].incumbents[met];
-  if (code == nullptr) code = compile(kernel, entries[met].bucket, entries[met].schedule);
+  const ir::DispatchTable& table = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
+  const std::size_t row = row_for(table, keys);
+  std::shared_ptr<const Code>& code = kept_[kernel].incumbents[row];
+  if (code == nullptr) code = compile(kernel, table.entries[row].bucket, table.entries[row].schedule);
   return code;
 }
 
@@ -297,8 +297,14 @@ PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const
   const int pairs = once < long_pass_seconds / 2 ? rules.repetitions : std::min(rules.repetitions, fewest_pairs);
   const int times = static_cast<int>(std::clamp(std::ceil(rules.pass_seconds / std::max(once, 1e-8)), 1.0, 1000.0));
   pass(candidate, launches, 1);
-  std::vector<double> ours, theirs;
-  for (int pair = 0; pair < pairs; ++pair) {
+  std::vector<double> ours, theirs, pairwise;
+  Interval95 interval;
+  double more_seconds = 0;
+  for (int pair = 0; pair < rules.most_repetitions; ++pair) {
+    if (pair >= pairs) {
+      const bool settled = interval.high - interval.low < rules.settled_width || interval.low > 1 + rules.settled_width;
+      if (settled || more_seconds > rules.more_seconds) break;
+    }
     // Each goes first as often as the other.
     if (pair % 2 == 0) {
       theirs.push_back(pass(incumbent, launches, times));
@@ -307,10 +313,11 @@ PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const
       ours.push_back(pass(candidate, launches, times));
       theirs.push_back(pass(incumbent, launches, times));
     }
-    if (pair + 1 == pairs_before_judging && std::ranges::min(ratios(ours, theirs)) > rules.hopeless) break;
+    pairwise = ratios(ours, theirs);
+    interval = median_interval(pairwise);
+    if (pair + 1 == pairs_before_judging && std::ranges::min(pairwise) > rules.hopeless) break;
+    if (pair >= pairs) more_seconds += (ours.back() + theirs.back()) * times * static_cast<double>(launches.size());
   }
-  const std::vector<double> pairwise = ratios(ours, theirs);
-  const Interval95 interval = median_interval(pairwise);
   return {.seconds = median(ours),
           .incumbent_seconds = median(theirs),
           .ratio = median(pairwise),

@@ -44,7 +44,11 @@ struct Trial {
 };
 
 struct TrialRules {
-  int repetitions = 9;           // pairs of timed passes; a third fewer where passes are long
+  int repetitions = 9;  // pairs of timed passes; a third fewer where passes are long
+  // More pairs where the 95 % interval of the ratio is wider than this and does not lie above 1 by as much: up to `most_repetitions`, and `more_seconds` a point.
+  double settled_width = 0.02;
+  int most_repetitions = 60;
+  double more_seconds = 0.05;
   double hopeless = 1.15;        // after three pairs, a point whose every ratio is over this is timed no further
   double pass_seconds = 200e-6;  // a timed pass repeats short launches until it lasts about as long
   std::size_t layers = 3;        // launches of equal keys that a pass goes through; fewer where they are long

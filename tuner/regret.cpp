@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <random>
 
 #include "ir/error.h"
 #include "tuner/table_builder.h"
@@ -14,7 +14,6 @@ namespace anydim::tuner {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
 // One point of one region: how often, what was paid and what would have been best.
@@ -44,6 +43,8 @@ Regret regret_of(const std::vector<Paid>& all) {
     regret.percentile_99 = ratio;
     if (reached >= 0.99 * weight) break;
   }
+  regret.expected_total_interval = {regret.expected_total, regret.expected_total};
+  regret.percentile_99_interval = {regret.percentile_99, regret.percentile_99};
   return regret;
 }
 
@@ -59,202 +60,56 @@ std::size_t candidate_of(const RegionLatencies& latencies, const ir::TunedEntry&
   return found;
 }
 
-std::size_t fastest(const std::vector<std::vector<double>>& seconds, std::size_t point) {
-  std::size_t best = 0;
-  for (std::size_t c = 1; c < seconds.size(); ++c)
-    if (seconds[c][point] < seconds[best][point]) best = c;
-  return best;
+// The rounds of a region's timing, and which of them count: all of them once, or drawn.
+using Draw = std::vector<std::size_t>;
+
+const std::vector<std::vector<double>>& round_of(const FreshLatencies& region, std::size_t round) {
+  return round == 0 ? region.latencies.seconds : region.again[round - 1];
 }
 
-double paid_seconds(const FreshLatencies& region, std::size_t candidate, std::size_t point) {
-  const double first = region.latencies.seconds[candidate][point];
-  return region.again.empty() ? first : (first + region.again[candidate][point]) / 2;
-}
+std::size_t rounds_of(const FreshLatencies& region) { return 1 + region.again.size(); }
 
-double best_seconds(const FreshLatencies& region, std::size_t point) {
-  const std::vector<std::vector<double>>& first = region.latencies.seconds;
-  const std::size_t by_first = fastest(first, point);
-  if (region.again.empty()) return first[by_first][point];
-  const double crossed = (region.again[by_first][point] + first[fastest(region.again, point)][point]) / 2;
-  return std::isinf(crossed) ? first[by_first][point] : crossed;
-}
+// Times by the two halves of the rounds drawn; the same where there is one round.
+struct Halves {
+  std::vector<std::vector<double>> first, second;  // [candidate][point]
+};
 
-// ---- The usual ways ----
-
-bool anywhere(const RegionLatencies& latencies, std::size_t candidate) { return kernel_bucket(latencies, candidate) == latencies.range; }
-
-// The candidate that is best over the points; none where no one has a time at all of them.
-std::size_t best_over(const RegionLatencies& latencies, std::span<const std::size_t> points) {
-  std::size_t best = none;
-  double least = infinity;
-  for (std::size_t c = 0; c < latencies.candidates.size(); ++c) {
-    if (!anywhere(latencies, c)) continue;
-    double sum = 0, plain = 0;
-    for (const std::size_t point : points) {
-      sum += std::isinf(latencies.seconds[c][point]) ? infinity : latencies.weights[point] * latencies.seconds[c][point];
-      plain += latencies.seconds[c][point];
+Halves halves_of(const FreshLatencies& region, const Draw& draw) {
+  const auto medians = [&](std::size_t begin) {
+    std::vector<std::vector<double>> seconds = region.latencies.seconds;
+    std::vector<double> values;
+    for (std::size_t c = 0; c < seconds.size(); ++c) {
+      for (std::size_t p = 0; p < seconds[c].size(); ++p) {
+        values.clear();
+        for (std::size_t i = begin; i < draw.size(); i += 2) values.push_back(round_of(region, draw[i])[c][p]);
+        seconds[c][p] = median(values);
+      }
     }
-    // Points without weight tell between candidates that are equal otherwise.
-    sum += 1e-12 * plain;
-    if (sum < least) least = sum, best = c;
-  }
-  return best;
+    return seconds;
+  };
+  Halves halves{.first = medians(0), .second = {}};
+  halves.second = draw.size() > 1 ? medians(1) : halves.first;
+  return halves;
 }
 
-ir::TunedEntry row_for(const RegionLatencies& latencies, std::size_t candidate, const ir::Bucket& bucket) {
-  return {.bucket = bucket, .kernel = bucket, .schedule = latencies.candidates[candidate].schedule};
+double paid_seconds(const Halves& halves, std::size_t candidate, std::size_t point) {
+  return (halves.first[candidate][point] + halves.second[candidate][point]) / 2;
 }
 
-std::vector<ir::TunedEntry> one_kernel(const RegionLatencies& latencies) {
-  std::vector<std::size_t> all(latencies.points.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  return {row_for(latencies, best_over(latencies, all), latencies.range)};
+double best_seconds(const Halves& halves, std::size_t point) {
+  const std::size_t by_first = fastest(halves.first, point);
+  const double crossed = (halves.second[by_first][point] + halves.first[fastest(halves.second, point)][point]) / 2;
+  return std::isinf(crossed) ? halves.first[by_first][point] : crossed;
 }
 
-// Where each key is cut: first values of the upper side.
-using Grid = std::vector<std::vector<std::int64_t>>;
+// What the strategies pick at each point of each region: [strategy][region][point].
+using Picks = std::vector<std::vector<std::vector<std::size_t>>>;
 
-// A kernel for each cell of the grid that points fall into; the last row is the first choice of one kernel for everything.
-std::vector<ir::TunedEntry> grid_table(const RegionLatencies& latencies, const Grid& grid) {
-  std::vector<std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> cells;  // position in the grid, points
-  for (std::size_t p = 0; p < latencies.points.size(); ++p) {
-    std::vector<std::size_t> position;
-    for (std::size_t key = 0; key < grid.size(); ++key)
-      position.push_back(static_cast<std::size_t>(std::ranges::upper_bound(grid[key], latencies.points[p][key]) - grid[key].begin()));
-    const auto cell = std::ranges::find(cells, position, [](const auto& known) { return known.first; });
-    if (cell == cells.end()) cells.push_back({position, {p}});
-    else cell->second.push_back(p);
-  }
-  std::vector<ir::TunedEntry> table;
-  for (const auto& [position, points] : cells) {
-    const std::size_t best = best_over(latencies, points);
-    ir::Bucket bucket = latencies.range;
-    for (std::size_t key = 0; key < grid.size(); ++key) {
-      const std::vector<std::int64_t>& edges = grid[key];
-      if (position[key] > 0) bucket.intervals[key].low = edges[position[key] - 1];
-      if (position[key] < edges.size()) bucket.intervals[key].high = edges[position[key]] - 1;
-    }
-    if (bucket == latencies.range) return {row_for(latencies, best, bucket)};
-    table.push_back(row_for(latencies, best, bucket));
-  }
-  return table;
-}
-
-// The extremes of a key over the points.
-std::pair<std::int64_t, std::int64_t> extremes(const RegionLatencies& latencies, std::size_t key) {
-  const auto [least, most] = std::ranges::minmax(latencies.points, {}, [&](const auto& point) { return point[key]; });
-  return {least[key], most[key]};
-}
-
-// Edges at powers of 2^octaves.
-Grid powers(const RegionLatencies& latencies, int octaves) {
-  Grid grid(latencies.range.intervals.size());
-  for (std::size_t key = 0; key < grid.size(); ++key) {
-    const auto [least, most] = extremes(latencies, key);
-    for (int power = octaves; power < 62 && (std::int64_t{1} << power) <= most; power += octaves)
-      if ((std::int64_t{1} << power) > least) grid[key].push_back(std::int64_t{1} << power);
-  }
-  return grid;
-}
-
-Grid equal_widths(const RegionLatencies& latencies, std::int64_t count) {
-  Grid grid(latencies.range.intervals.size());
-  for (std::size_t key = 0; key < grid.size(); ++key) {
-    const auto [least, most] = extremes(latencies, key);
-    for (std::int64_t i = 1; i < count; ++i) {
-      const auto edge =
-          least + static_cast<std::int64_t>(static_cast<double>(most - least + 1) * static_cast<double>(i) / static_cast<double>(count));
-      if (edge > least && edge <= most && (grid[key].empty() || edge > grid[key].back())) grid[key].push_back(edge);
-    }
-  }
-  return grid;
-}
-
-std::int64_t rows(const std::vector<ir::TunedEntry>& table) { return static_cast<std::int64_t>(table.size()); }
-
-// The finest grid that keeps within the budget.
-std::vector<ir::TunedEntry> powers_table(const RegionLatencies& latencies, std::int64_t budget) {
-  for (int octaves = 1; octaves < 62; ++octaves) {
-    std::vector<ir::TunedEntry> table = grid_table(latencies, powers(latencies, octaves));
-    if (rows(table) <= budget) return table;
-  }
-  return one_kernel(latencies);
-}
-
-std::vector<ir::TunedEntry> uniform_table(const RegionLatencies& latencies, std::int64_t budget) {
-  std::vector<ir::TunedEntry> best = one_kernel(latencies);
-  for (std::int64_t count = 2; count <= budget; ++count) {
-    std::vector<ir::TunedEntry> table = grid_table(latencies, equal_widths(latencies, count));
-    if (rows(table) > budget) break;
-    best = std::move(table);
-  }
-  return best;
-}
-
-// Cells that no point fell into get the one kernel that is best for all; no expected shape meets it, so it is not counted.
-void end_table(const RegionLatencies& latencies, std::vector<ir::TunedEntry>& table) {
-  if (!(table.back().bucket == latencies.range)) table.push_back(one_kernel(latencies)[0]);
-}
-
-// Equal shares of the kernels, what is left over to the regions that take most time.
-std::vector<std::int64_t> equal_shares(std::span<const RegionLatencies> regions, std::int64_t most) {
-  std::vector<std::pair<double, std::size_t>> by_time;
-  for (std::size_t r = 0; r < regions.size(); ++r) {
-    double time = 0;
-    for (std::size_t p = 0; p < regions[r].points.size(); ++p)
-      time += regions[r].weights[p] * regions[r].seconds[fastest(regions[r].seconds, p)][p];
-    by_time.emplace_back(-time, r);
-  }
-  std::ranges::sort(by_time);
-  const auto count = static_cast<std::int64_t>(regions.size());
-  std::vector<std::int64_t> shares(regions.size(), std::max<std::int64_t>(1, most / count));
-  for (std::int64_t i = 0; i < most % count && most > count; ++i) ++shares[by_time[static_cast<std::size_t>(i)].second];
-  return shares;
-}
-
-}  // namespace
-
-std::vector<Strategy> usual_strategies(std::span<const RegionLatencies> seen, std::span<const RegionLatencies> unseen,
-                                       std::int64_t most_kernels) {
-  internal_check(seen.size() == unseen.size(), "both lists have the same regions");
-  std::vector<Strategy> strategies{
-      {"powers of two", 0, {}}, {"uniform", 0, {}}, {"one symbolic kernel", 0, {}}, {"exact specialisation", 0, {}}};
-  if (seen.empty()) return strategies;
-  const std::vector<std::int64_t> shares = equal_shares(seen, most_kernels);
-  for (std::size_t r = 0; r < seen.size(); ++r) {
-    std::vector<ir::TunedEntry> exact;
-    for (std::size_t p = 0; p < unseen[r].points.size(); ++p) {
-      ir::Bucket point;
-      for (const std::int64_t key : unseen[r].points[p]) point.intervals.push_back({key, key, std::max<std::int64_t>(key, 1)});
-      exact.push_back(row_for(unseen[r], fastest(unseen[r].seconds, p), point));
-    }
-    std::vector<ir::TunedEntry> tables[] = {powers_table(seen[r], shares[r]), uniform_table(seen[r], shares[r]), one_kernel(seen[r]),
-                                            std::move(exact)};
-    for (std::size_t s = 0; s < strategies.size(); ++s) {
-      strategies[s].kernels += rows(tables[s]);
-      end_table(seen[r], tables[s]);
-      strategies[s].tables.push_back(std::move(tables[s]));
-    }
-  }
-  return strategies;
-}
-
-RegretReport regret(std::span<const FreshLatencies> fresh, std::span<const Strategy> strategies) {
-  RegretReport report;
-  std::vector<Paid> noise;
-  for (const FreshLatencies& region : fresh) {
-    const RegionLatencies& latencies = region.latencies;
-    for (std::size_t p = 0; p < latencies.points.size(); ++p) {
-      const std::size_t best = fastest(latencies.seconds, p);
-      report.best_seconds += latencies.weights[p] * best_seconds(region, p);
-      if (!region.again.empty()) noise.push_back({latencies.weights[p], region.again[best][p], latencies.seconds[best][p]});
-    }
-  }
-  report.noise = regret_of(noise);
+Picks picks_of(std::span<const FreshLatencies> fresh, std::span<const Strategy> strategies) {
+  Picks picks;
   for (const Strategy& strategy : strategies) {
     internal_check(strategy.tables.size() == fresh.size(), "a strategy has a table for every region");
-    StrategyRegret& own = report.strategies.emplace_back(StrategyRegret{strategy.name, strategy.kernels, 0, {}});
-    std::vector<Paid> paid;
+    auto& own = picks.emplace_back(fresh.size());
     for (std::size_t r = 0; r < fresh.size(); ++r) {
       const RegionLatencies& latencies = fresh[r].latencies;
       for (std::size_t p = 0; p < latencies.points.size(); ++p) {
@@ -265,12 +120,146 @@ RegretReport regret(std::span<const FreshLatencies> fresh, std::span<const Strat
           throw Error(ErrorKind::Inputs, fmt::format("the table of `{}` picks `{}` for a shape at which it was not timed afresh",
                                                      strategy.name, to_string(strategy.tables[r][row].schedule)));
         }
-        paid.push_back({latencies.weights[p], paid_seconds(fresh[r], candidate, p), best_seconds(fresh[r], p)});
-        own.expected_seconds += paid.back().weight * paid.back().seconds;
+        own[r].push_back(candidate);
       }
     }
-    own.regret = regret_of(paid);
   }
+  return picks;
+}
+
+// What a strategy pays at every point of every region.
+std::vector<Paid> paid_by(std::span<const FreshLatencies> fresh, std::span<const Halves> halves,
+                          const std::vector<std::vector<std::size_t>>& picks) {
+  std::vector<Paid> paid;
+  for (std::size_t r = 0; r < fresh.size(); ++r)
+    for (std::size_t p = 0; p < picks[r].size(); ++p)
+      paid.push_back({fresh[r].latencies.weights[p], paid_seconds(halves[r], picks[r][p], p), best_seconds(halves[r], p)});
+  return paid;
+}
+
+double total_of(std::span<const Paid> all) {
+  double sum = 0;
+  for (const Paid& one : all) sum += one.weight * one.seconds;
+  return sum;
+}
+
+Draw all_rounds(const FreshLatencies& region) {
+  Draw draw(rounds_of(region));
+  for (std::size_t i = 0; i < draw.size(); ++i) draw[i] = i;
+  return draw;
+}
+
+Interval95 middle_95(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto at = [&](double share) { return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))]; };
+  return {at(0.025), at(0.975)};
+}
+
+// Draws rounds with replacement, each half from its own, as often as it takes for an interval.
+void add_intervals(std::span<const FreshLatencies> fresh, const Picks& picks, RegretReport& report) {
+  constexpr int draws = 200;
+  std::mt19937 random(1);
+  std::vector<std::vector<double>> totals(picks.size()), tails(picks.size()), over_first(picks.size());
+  for (int turn = 0; turn < draws; ++turn) {
+    std::vector<Halves> halves;
+    for (const FreshLatencies& region : fresh) {
+      Draw draw = all_rounds(region);
+      const std::size_t rounds = draw.size();
+      for (std::size_t i = 0; i < rounds; ++i) draw[i] = i % 2 + 2 * (random() % ((rounds + 1 - i % 2) / 2));
+      halves.push_back(halves_of(region, draw));
+    }
+    double first = 0;
+    for (std::size_t s = 0; s < picks.size(); ++s) {
+      const std::vector<Paid> paid = paid_by(fresh, halves, picks[s]);
+      const Regret regret = regret_of(paid);
+      const double total = total_of(paid);
+      if (s == 0) first = total;
+      totals[s].push_back(regret.expected_total);
+      tails[s].push_back(regret.percentile_99);
+      over_first[s].push_back(first > 0 ? total / first : 1);
+    }
+  }
+  for (std::size_t s = 0; s < picks.size(); ++s) {
+    report.strategies[s].regret.expected_total_interval = middle_95(totals[s]);
+    report.strategies[s].regret.percentile_99_interval = middle_95(tails[s]);
+    report.strategies[s].over_first = middle_95(over_first[s]);
+  }
+}
+
+std::vector<WorstShape> worst_shapes(std::span<const FreshLatencies> fresh, std::span<const Halves> halves,
+                                     const std::vector<std::vector<std::size_t>>& picks) {
+  constexpr std::size_t most = 8;
+  std::vector<WorstShape> worst;
+  double launches = 0;
+  for (std::size_t r = 0; r < fresh.size(); ++r) {
+    const RegionLatencies& latencies = fresh[r].latencies;
+    for (std::size_t p = 0; p < latencies.points.size(); ++p) {
+      launches += latencies.weights[p];
+      const double best = best_seconds(halves[r], p), paid = paid_seconds(halves[r], picks[r][p], p);
+      Halves all{.first = halves[r].first, .second = {}};
+      for (std::size_t c = 0; c < all.first.size(); ++c) all.first[c][p] = paid_seconds(halves[r], c, p);
+      worst.push_back({.region = latencies.region,
+                       .keys = latencies.points[p],
+                       .chosen = latencies.candidates[picks[r][p]].schedule,
+                       .best = latencies.candidates[fastest(all.first, p)].schedule,
+                       .over_best = best > 0 ? paid / best - 1 : 0,
+                       .share = latencies.weights[p],
+                       .seconds = paid});
+    }
+  }
+  for (WorstShape& one : worst) one.share = launches > 0 ? one.share / launches : 0;
+  std::ranges::sort(worst, std::ranges::greater(), &WorstShape::over_best);
+  if (worst.size() > most) worst.resize(most);
+  return worst;
+}
+
+}  // namespace
+
+RegionLatencies typical(const FreshLatencies& region) {
+  RegionLatencies latencies = region.latencies;
+  for (std::size_t c = 0; c < latencies.seconds.size(); ++c) {
+    for (std::size_t p = 0; p < latencies.seconds[c].size(); ++p) {
+      std::vector<double> values;
+      for (std::size_t round = 0; round < rounds_of(region); ++round) values.push_back(round_of(region, round)[c][p]);
+      latencies.seconds[c][p] = median(std::move(values));
+    }
+  }
+  return latencies;
+}
+
+RegretReport regret(std::span<const FreshLatencies> fresh, std::span<const Strategy> strategies) {
+  RegretReport report;
+  std::vector<Paid> noise;
+  std::vector<Halves> halves;
+  bool timed_again = !fresh.empty();
+  for (const FreshLatencies& region : fresh) {
+    halves.push_back(halves_of(region, all_rounds(region)));
+    const Halves& own = halves.back();
+    for (std::size_t p = 0; p < region.latencies.points.size(); ++p) {
+      const std::size_t best = fastest(own.first, p);
+      report.best_seconds += region.latencies.weights[p] * best_seconds(own, p);
+      if (!region.again.empty()) noise.push_back({region.latencies.weights[p], own.second[best][p], own.first[best][p]});
+    }
+    const auto rounds = static_cast<std::int64_t>(rounds_of(region));
+    report.rounds = report.rounds == 0 ? rounds : std::min(report.rounds, rounds);
+    timed_again = timed_again && rounds > 1;
+  }
+  report.noise = regret_of(noise);
+  const Picks picks = picks_of(fresh, strategies);
+  double first = 0;
+  for (std::size_t s = 0; s < strategies.size(); ++s) {
+    const std::vector<Paid> paid = paid_by(fresh, halves, picks[s]);
+    const double total = total_of(paid);
+    if (s == 0) first = total;
+    const double over_first = first > 0 ? total / first : 1;
+    report.strategies.push_back({.name = strategies[s].name,
+                                 .kernels = strategies[s].kernels,
+                                 .expected_seconds = total,
+                                 .regret = regret_of(paid),
+                                 .over_first = {over_first, over_first}});
+  }
+  if (!picks.empty()) report.worst = worst_shapes(fresh, halves, picks[0]);
+  if (timed_again) add_intervals(fresh, picks, report);
   return report;
 }
 

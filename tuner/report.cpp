@@ -22,6 +22,9 @@ pre{background:#f6f6f6;padding:.6em;overflow-x:auto;font-size:12px}
 )css";
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+std::string percent(double share, const Interval95& interval) {
+  return fmt::format("{:.2f} [{:.2f}, {:.2f}] %", 100 * share, 100 * interval.low, 100 * interval.high);
+}
 
 std::string facts_table(const Report& report) {
   std::string text = "<table>\n";
@@ -42,13 +45,13 @@ std::string regret_table(const RegretReport& regret) {
       "<th>99th percentile of shapes</th></tr>\n";
   for (const StrategyRegret& one : regret.strategies) {
     text += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(one.name), one.kernels,
-                        seconds_text(one.expected_seconds), percent(one.regret.expected_total), percent(one.regret.mean),
-                        percent(one.regret.percentile_99));
+                        seconds_text(one.expected_seconds), percent(one.regret.expected_total, one.regret.expected_total_interval),
+                        percent(one.regret.mean), percent(one.regret.percentile_99, one.regret.percentile_99_interval));
   }
   text += fmt::format("<tr><td>noise: the best, timed again</td><td></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                       seconds_text(regret.best_seconds), percent(regret.noise.expected_total), percent(regret.noise.mean),
                       percent(regret.noise.percentile_99));
-  return text + "</table>\n";
+  return text + fmt::format("</table>\n<p>In brackets: 95 % intervals over {} rounds of timing.</p>\n", regret.rounds);
 }
 
 std::string region_section(const ReportRegion& region) {

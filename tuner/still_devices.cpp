@@ -10,21 +10,17 @@
 
 #include "ir/error.h"
 #include "ir/loop_form.h"
+#include "tuner/observed.h"
 #include "tuner/tolerance.h"
 
 namespace anydim::tuner {
 
 namespace {
 
-const ir::Region& region_of(const TuneSubject& subject, const TrialRequest& request) {
-  return subject.program.kernels.at(static_cast<std::size_t>(request.kernel)).region;
-}
+const ir::Region& region_of(const TuneSubject& subject, const TrialRequest& request) { return kernel_of(subject, request.kernel).region; }
 
 const ir::Schedule& incumbent_at(const TuneSubject& subject, const TrialRequest& request, const TrialPoint& point) {
-  const auto& entries = subject.program.kernels.at(static_cast<std::size_t>(request.kernel)).table.entries;
-  std::size_t met = 0;
-  while (met + 1 < entries.size() && !entries[met].bucket.contains(point.keys)) ++met;
-  return entries[met].schedule;
+  return entry_for(kernel_of(subject, request.kernel).table, point.keys).schedule;
 }
 
 PointTimes exactly(double seconds, double incumbent) {

@@ -189,12 +189,13 @@ ir::TunedEntry row_of(const RegionLatencies& latencies, std::size_t candidate, i
   ir::TunedEntry row{
       .bucket = std::move(bucket), .kernel = kernel_bucket(latencies, candidate), .schedule = latencies.candidates[candidate].schedule};
   double weight = 0, sum = 0;
-  row.measured = !latencies.measured.empty();
+  // Measured anywhere: what lies between is told from there.
+  row.measured =
+      !latencies.measured.empty() && std::ranges::find(latencies.measured[candidate], true) != latencies.measured[candidate].end();
   for (const std::size_t point : points) {
     if (std::isinf(latencies.seconds[candidate][point])) continue;
     weight += weights[point];
     sum += weights[point] * latencies.seconds[candidate][point];
-    row.measured = row.measured && latencies.measured[candidate][point];
   }
   row.seconds = weight > 0 ? sum / weight : 0;
   return row;

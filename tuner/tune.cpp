@@ -22,6 +22,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double estimated_seconds(const TuneSubject& subject, const ir::Region& region, const ir::Schedule& schedule,
+                         std::span<const std::int64_t> keys) {
+  return std::max(subject.backend.estimate(region, schedule, keys, subject.environment.threads), 1e-12);
+}
+
 SearchRegion search_region(const TuneSubject& subject, const RegionPoints& points) {
   const ir::Program::Kernel& kernel = kernel_of(subject, points.kernel);
   SearchRegion region{.candidates = ir::space_of(subject.backend, kernel.region, whole_range(kernel.region)),
@@ -38,7 +43,7 @@ SearchRegion search_region(const TuneSubject& subject, const RegionPoints& point
   for (const ir::Schedule& candidate : region.candidates) {
     std::vector<double>& seconds = region.estimates.emplace_back();
     for (const std::vector<std::int64_t>& keys : points.points)
-      seconds.push_back(std::max(subject.backend.estimate(kernel.region, candidate, keys, subject.environment.threads), 1e-12));
+      seconds.push_back(estimated_seconds(subject, kernel.region, candidate, keys));
   }
   return region;
 }
@@ -104,31 +109,63 @@ class Run {
     return std::min(least, rooflines_[region][point]);
   }
 
-  // A chosen row, with the mean roofline of the points that its bucket holds.
-  ChosenEntry chosen(std::size_t region, const ir::TunedEntry& entry) const {
-    const SearchRegion& searched = search_.regions()[region];
+  // A chosen row, with the mean roofline of the sizes that its bucket holds.
+  ChosenEntry chosen(std::size_t r, const ir::TunedEntry& entry) const {
+    std::vector<double> rooflines;
+    for (std::size_t p = 0; p < points_[r].points.size(); ++p) rooflines.push_back(roofline(r, p));
+    const KeyWeights& sizes = points_[r].sizes;
     double weights = 0, sum = 0;
-    for (std::size_t p = 0; p < searched.points.size(); ++p) {
-      if (!entry.bucket.contains(searched.points[p])) continue;
-      weights += searched.weights[p];
-      sum += searched.weights[p] * roofline(region, p);
+    for (std::size_t s = 0; s < sizes.keys.size(); ++s) {
+      if (!entry.bucket.contains(sizes.keys[s])) continue;
+      weights += sizes.weights[s];
+      sum += sizes.weights[s] * interpolated(points_[r].points, rooflines, sizes.keys[s]);
     }
     return {.entry = entry, .roofline_seconds = weights > 0 ? std::min(sum / weights, entry.seconds) : 0};
   }
 
-  // What loading and timing every finalist twice at `points` new calls is likely to take; a third of the budget at most.
+  // What was measured, told on to all sizes of the workload.
+  std::vector<RegionLatencies> refined(std::span<const RegionLatencies> latencies) const {
+    std::vector<RegionLatencies> all;
+    for (std::size_t r = 0; r < points_.size(); ++r) {
+      const auto estimate = [&](std::size_t candidate, std::span<const std::int64_t> keys) {
+        return estimated(r, latencies[r].candidates[candidate].schedule, keys);
+      };
+      all.push_back(refine(latencies[r], points_[r].sizes, estimate));
+    }
+    return all;
+  }
+
+  // Seconds of a call by the schedules of the cost model alone, at all sizes of the workload: their estimates, corrected by what was measured of them nearby.
+  double default_seconds() const {
+    double seconds = 0;
+    for (std::size_t r = 0; r < points_.size(); ++r) {
+      const SearchRegion& searched = search_.regions()[r];
+      std::vector<double> corrections;
+      for (std::size_t p = 0; p < searched.points.size(); ++p)
+        corrections.push_back(search_.incumbent_seconds(r, p) / searched.estimates[searched.incumbents[p]][p]);
+      const KeyWeights& sizes = points_[r].sizes;
+      for (std::size_t s = 0; s < sizes.keys.size(); ++s) {
+        const ir::Schedule& incumbent = entry_for(kernel_of(subject_, points_[r].kernel).table, sizes.keys[s]).schedule;
+        seconds += sizes.weights[s] * estimated(r, incumbent, sizes.keys[s]) * interpolated(searched.points, corrections, sizes.keys[s]);
+      }
+    }
+    return seconds;
+  }
+
+  // What loading and timing every finalist in several rounds at `points` new calls is likely to take; a third of the budget at most.
   double regret_reserve(std::size_t points) const {
     if (trials_ == 0) return 0.1 * rules_.budget_seconds;
-    constexpr double finalists = 4;  // a region
+    constexpr double finalists = 5, rounds = 6;  // of a region
     const double share = static_cast<double>(points) / static_cast<double>(std::max<std::size_t>(rules_.points, 1));
     const double needed =
-        prepare_seconds_ + 2 * finalists * static_cast<double>(points_.size()) * share * trial_seconds_ / static_cast<double>(trials_);
+        prepare_seconds_ + rounds * finalists * static_cast<double>(points_.size()) * share * trial_seconds_ / static_cast<double>(trials_);
     return std::min(needed, rules_.budget_seconds / 3);
   }
 
   // False: interrupted. Goes on while more than `reserve` seconds of the budget are left.
   bool measure(const std::function<double()>& reserve) {
-    while (seconds_left() > reserve()) {
+    const auto may_try = [&] { return rules_.most_trials == 0 || trials_ < rules_.most_trials; };
+    while (seconds_left() > reserve() && may_try()) {
       std::vector<Attempt> attempts;
       while (attempts.size() < std::max<std::size_t>(device_.width, 1)) {
         std::optional<Attempt> attempt = search_.next();
@@ -180,6 +217,10 @@ class Run {
   static SearchRules rules_of(const TuneRules& rules) { return rules.search; }
 
   const ir::Region& region(std::size_t r) const { return kernel_of(subject_, points_[r].kernel).region; }
+
+  double estimated(std::size_t r, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const {
+    return estimated_seconds(subject_, region(r), schedule, keys);
+  }
 
   std::optional<Attempt> any_untried() const {
     for (std::size_t r = 0; r < search_.regions().size(); ++r)
@@ -408,7 +449,7 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
                             rules.most_kernels, regions, regions));
   }
   // Equal fingerprints: the same regions, calls, limits.
-  std::string all = fmt::format("{} {} {} {}", workload.text, rules.most_kernels, rules.points, rules.exhaustive);
+  std::string all = fmt::format("{} {} {} {} {}", workload.text, rules.most_kernels, rules.points, rules.exhaustive, rules.most_trials);
   for (const RegionPoints& region : points.regions) all += kernel_of(subject, region.kernel).region.identity;
   const std::string fingerprint = text_hash(all);
   for (const ModelRun& before : database.runs(subject.environment)) {
@@ -430,7 +471,8 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   run.recall();
   const auto conclude = [&] {
     result.latencies = latencies_of(run.search(), points.regions, subject, run.noise(), device.measured);
-    result.partition = choose_kernels(result.latencies, rules.most_kernels);
+    result.refined = run.refined(result.latencies);
+    result.partition = choose_kernels(result.refined, rules.most_kernels);
     result.trials = run.trials();
     result.reused = run.reused();
     result.space = run.space();
@@ -455,7 +497,7 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
                 .trials = result.trials + result.reused,
                 .expected_seconds = result.partition.expected_seconds,
                 .lower_bound_seconds = result.partition.lower_bound_seconds,
-                .default_seconds = run.search().default_seconds()};
+                .default_seconds = run.default_seconds()};
   if (result.interrupted) return result;
   if (regret_wanted) {
     const Observed fresh = observe(subject, unseen, device);

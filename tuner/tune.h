@@ -33,7 +33,8 @@ struct TuneRules {
   std::size_t points = 6;        // representative calls
   std::size_t unseen_calls = 6;  // for regret; 0: none is reported
   SearchRules search{};
-  bool exhaustive = false;  // try every candidate, whatever is expected of it, until the budget ends
+  std::int64_t most_trials = 0;  // candidates that the search tries in this run, whatever is left of the budget; 0: no limit
+  bool exhaustive = false;       // try every candidate, whatever is expected of it, until the budget ends
 };
 
 struct TuneProgress {
@@ -63,7 +64,8 @@ struct TuneResult {
   bool nothing_to_do = false;  // the database holds a finished run of the same kind
   bool interrupted = false;    // what was measured is kept; tables are not chosen
   ModelRun run;
-  std::vector<RegionLatencies> latencies;  // in the order of the regions tuned
+  std::vector<RegionLatencies> latencies;  // as measured, in the order of the regions tuned
+  std::vector<RegionLatencies> refined;    // the same at all sizes of the workload (refined_latencies.h): what the tables are chosen from
   std::vector<std::int32_t> kernels;       // of each, in Program::kernels
   Partition partition;
   std::optional<RegretReport> regret;

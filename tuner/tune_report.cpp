@@ -54,7 +54,7 @@ Report report_of(const TuneSubject& subject, const TuneResult& result) {
   for (std::int64_t count = fewest; count <= std::max(result.run.most_kernels, fewest);
        count += std::max<std::int64_t>(1, (result.run.most_kernels - fewest) / 8))
     counts.push_back(count);
-  report.latency_over_kernels = curves_over_kernels(result.latencies, counts);
+  report.latency_over_kernels = curves_over_kernels(result.refined, counts);
   for (std::size_t i = 0; i < result.latencies.size(); ++i) {
     const ir::Region& region = subject.program.kernels.at(static_cast<std::size_t>(result.kernels[i])).region;
     report.regions.push_back(region_report(region, result.latencies[i], result.partition.regions[i]));

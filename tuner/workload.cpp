@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -52,12 +53,6 @@ void check_range(const ModelShape& model, const std::string& symbol, std::int64_
               fmt::format("{} gives {} = {}, but the model takes {} in [{}, {}]{}{}", what, symbol, value, symbol, info.low, info.high,
                           info.multiple > 1 ? fmt::format(" in multiples of {}", info.multiple) : "",
                           info.reason.empty() ? "" : fmt::format(" ({})", info.reason)));
-}
-
-double distance(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(std::log1p(static_cast<double>(a[i])) - std::log1p(static_cast<double>(b[i])));
-  return sum;
 }
 
 std::vector<std::vector<std::int64_t>> tensor_dims(const ModelShape& model, const Call& call) {
@@ -211,6 +206,39 @@ std::vector<LaunchKeys> ShapeWalk::launches(const ModelShape& model, const Call&
   return launches;
 }
 
+namespace {
+
+// At most about `most_sizes`: where there are more, those that agree in their keys' leading bits are one, at the heaviest of them. Points stay themselves.
+KeyWeights merged_sizes(const std::map<std::vector<std::int64_t>, double>& all, const std::vector<std::vector<std::int64_t>>& points) {
+  constexpr std::size_t most_sizes = 128;
+  constexpr int most_bits = 62;
+  for (int bits = most_bits; bits > 0; --bits) {
+    std::map<std::vector<std::int64_t>, std::map<std::vector<std::int64_t>, double>> groups;  // by rounded keys
+    for (const auto& [keys, weight] : all) {
+      std::vector<std::int64_t> rounded = keys;
+      for (std::int64_t& key : rounded) {
+        const int drop = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(key))) - bits);
+        key = key >> drop << drop;
+      }
+      groups[std::ranges::find(points, keys) != points.end() ? keys : rounded][keys] += weight;
+    }
+    if (groups.size() > most_sizes && bits > 1) continue;
+    KeyWeights merged;
+    for (const auto& [rounded, members] : groups) {
+      const auto own = members.find(rounded);
+      const bool is_point = own != members.end() && std::ranges::find(points, rounded) != points.end();
+      const auto heaviest = is_point ? own : std::ranges::max_element(members, {}, [](const auto& one) { return one.second; });
+      merged.keys.push_back(heaviest->first);
+      merged.weights.push_back(0);
+      for (const auto& [keys, weight] : members) merged.weights.back() += weight;
+    }
+    return merged;
+  }
+  internal_error("one bit a key leaves few sizes");
+}
+
+}  // namespace
+
 KeyPoints choose_points(const Workload& workload, std::span<const std::vector<LaunchKeys>> launches, std::span<const double> work,
                         std::size_t most) {
   const std::size_t count = workload.calls.size();
@@ -240,6 +268,7 @@ KeyPoints choose_points(const Workload& workload, std::span<const std::vector<La
     for (const LaunchKeys& launch : launches[chosen.representatives[r]]) points[launch.kernel].emplace(launch.keys, r);
   double calls = 0;
   for (const Call& call : workload.calls) calls += call.weight;
+  std::map<std::int32_t, std::map<std::vector<std::int64_t>, double>> sizes;  // weights of all keys
   for (const auto& [kernel, of_kernel] : points) {
     RegionPoints& region = chosen.regions.emplace_back();
     region.kernel = kernel;
@@ -260,8 +289,10 @@ KeyPoints choose_points(const Workload& workload, std::span<const std::vector<La
         if (apart < least) least = apart, nearest = p;
       }
       region->weights[nearest] += workload.calls[call].weight / calls;
+      sizes[launch.kernel][launch.keys] += workload.calls[call].weight / calls;
     }
   }
+  for (RegionPoints& region : chosen.regions) region.sizes = merged_sizes(sizes[region.kernel], region.points);
   return chosen;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/batcher.h"
 #include "runtime/packing.h"
 #include "tuner/distribution.h"
+#include "tuner/refined_latencies.h"
 #include "tuner/trace.h"
 
 namespace anydim::tuner {
@@ -83,6 +84,7 @@ struct RegionPoints {
   std::vector<std::vector<std::int64_t>> points;  // values of its keys; distinct, ascending
   std::vector<double> weights;     // expected launches in one call of the model; every launch counts at the point nearest to it
   std::vector<std::size_t> calls;  // a call of `representatives` that has the point
+  KeyWeights sizes;                // all keys that calls have, the points among them; near ones are one where there are very many
 };
 struct KeyPoints {
   std::vector<std::size_t> representatives;  // positions in Workload::calls, by the work of the call, ascending

@@ -1,8 +1,8 @@
 // The database under writers that are killed and writes that fail.
 //
 //   database_torture kills N     N writers, each killed (SIGKILL) at a random moment, opening and migrating included
-//   database_torture full N      N rounds in which the file may grow by a random number of bytes only
-//   database_torture faults N    N writers under fiu-run (libfiu), whose writes and syncs fail at random: no space, or a fault of the device
+//   database_torture full N      until N writes were refused, since the file may grow by a random number of bytes only
+//   database_torture faults N    until N writes were refused to writers under fiu-run (libfiu), whose writes and syncs fail at random: no space, or a fault of the device
 //
 // After each: SQLite finds nothing wrong, every batch that a writer told to be committed is there whole, and nothing else but at most the one
 // whose commit it could not tell any more. Exits 1 with the first fault.
@@ -67,7 +67,9 @@ void tell(std::string_view text) {
   }
 }
 
-// Commits batch after batch and tells each on standard output; a batch whose write failed is tried again, `tries` in all.
+constexpr std::string_view refused_word = "refused\n";
+
+// Commits batch after batch and tells each on standard output, refused writes too; a batch whose write failed is tried again, `tries` in all.
 int write_forever(const std::filesystem::path& file, std::int64_t batch, int tries) {
   const auto once = [&](auto action) {
     for (;;) {
@@ -79,6 +81,7 @@ int write_forever(const std::filesystem::path& file, std::int64_t batch, int tri
           fmt::print(stderr, "{}\n", error.what());
           std::_Exit(3);
         }
+        tell(refused_word);
         if (--tries <= 0) return false;
       }
     }
@@ -117,8 +120,12 @@ Writer start(std::vector<std::string> words) {
   return writer;
 }
 
-// The last batch that it told, `before` where it told none; returns after its end.
-std::int64_t finish(const Writer& writer, std::int64_t before, int expected_signal) {
+struct Told {
+  std::int64_t batches = 0, refused = 0;
+};
+
+// The last batch that it told, `before` where it told none, and how many writes were refused; returns after its end.
+Told finish(const Writer& writer, std::int64_t before, int expected_signal) {
   std::string told;
   char piece[4096];
   for (ssize_t got; (got = read(writer.output, piece, sizeof piece)) > 0;) told.append(piece, static_cast<std::size_t>(got));
@@ -128,10 +135,13 @@ std::int64_t finish(const Writer& writer, std::int64_t before, int expected_sign
   const bool as_expected =
       expected_signal != 0 ? WIFSIGNALED(status) && WTERMSIG(status) == expected_signal : WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!as_expected) throw std::runtime_error(fmt::format("a writer ended with status {:#x}", status));
-  const std::size_t end = told.rfind('\n');
-  if (end == std::string::npos) return before;
-  const std::size_t begin = end == 0 ? 0 : told.rfind('\n', end - 1) + 1;
-  return std::stoll(told.substr(begin, end - begin));
+  Told result{.batches = before};
+  for (std::size_t begin = 0, end; (end = told.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string_view line = std::string_view(told).substr(begin, end + 1 - begin);
+    if (line == refused_word) ++result.refused;
+    else result.batches = std::stoll(std::string(line));
+  }
+  return result;
 }
 
 void check(std::int64_t there, std::int64_t told) {
@@ -152,7 +162,7 @@ void kills(int rounds) {
     // Every other one lives for several commits, the rest is met while it opens the file or makes its first.
     std::this_thread::sleep_for(std::chrono::microseconds(random() % (round % 2 == 0 ? 20000 : 150000)));
     kill(writer.pid, SIGKILL);
-    const std::int64_t told = finish(writer, batches, SIGKILL);
+    const std::int64_t told = finish(writer, batches, SIGKILL).batches;
     if (told == batches) ++killed_early;
     if (!std::filesystem::exists(file)) continue;
     const std::int64_t there = checked_batches(file);
@@ -162,19 +172,20 @@ void kills(int rounds) {
   fmt::print("{} kills, {} of them before the writer's first commit: no batch lost, no fault found\n", rounds, killed_early);
 }
 
-void full(int rounds) {
+void full(int wanted) {
   std::mt19937 random(2);
   signal(SIGXFSZ, SIG_IGN);
   test::TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "tuning.db";
   std::optional<Database> database(std::in_place, file, Database::Access::Write);
-  std::int64_t batches = 0, refused = 0;
+  std::int64_t batches = 0, refused = 0, rounds = 0;
   rlimit unlimited{};
   getrlimit(RLIMIT_FSIZE, &unlimited);
-  for (int round = 0; round < rounds; ++round) {
+  for (; refused < wanted; ++rounds) {
     rlimit limited = unlimited;
-    limited.rlim_cur = std::filesystem::file_size(file) + random() % 20000;
-    if (round % 5 == 0) limited.rlim_cur = random() % 3000;  // already the journal has no room
+    // About what a commit takes: half of them find room.
+    limited.rlim_cur = std::filesystem::file_size(file) + random() % 16000;
+    if (rounds % 5 == 0) limited.rlim_cur = random() % 3000;  // already the journal has no room
     setrlimit(RLIMIT_FSIZE, &limited);
     try {
       write_batch(*database, batches);
@@ -185,34 +196,36 @@ void full(int rounds) {
     }
     setrlimit(RLIMIT_FSIZE, &unlimited);
     // Whoever opens the file next repairs it; the writer goes on as well.
-    if (round % 10 == 0) database.reset(), database.emplace(file, Database::Access::Write);
+    if (rounds % 10 == 0) database.reset(), database.emplace(file, Database::Access::Write);
     const std::int64_t there = checked_batches(file);
     if (there != batches) throw std::runtime_error(fmt::format("{} batches are there, {} were committed", there, batches));
   }
-  fmt::print("{} rounds, {} refused: nothing lost, nothing half written\n", rounds, refused);
+  fmt::print("{} writes, {} refused: nothing lost, nothing half written\n", rounds, refused);
 }
 
-void faults(int rounds) {
+void faults(int wanted) {
   std::mt19937 random(3);
   test::TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "tuning.db";
   {
     Database(file, Database::Access::Write);
   }
-  std::int64_t batches = 0;
-  for (int round = 0; round < rounds; ++round) {
+  std::int64_t batches = 0, refused = 0, writers = 0;
+  for (; refused < wanted; ++writers) {
     const int probability = 1 + static_cast<int>(random() % 60);
-    const int number = round % 2 == 0 ? ENOSPC : EIO;
-    const char* what = round % 4 < 2 ? "posix/io/rw/*" : "posix/io/sync/*";
+    const int number = writers % 2 == 0 ? ENOSPC : EIO;
+    const char* what = writers % 4 < 2 ? "posix/io/rw/*" : "posix/io/sync/*";
     const Writer writer = start({"fiu-run", "-x", "-c",
                                  fmt::format("enable_random name={},probability={:.3f},failinfo={}", what, 0.001 * probability, number),
                                  own_program(), "writer", file.string(), std::to_string(batches), "1000"});
-    const std::int64_t told = finish(writer, batches, 0);
+    const Told told = finish(writer, batches, 0);
     const std::int64_t there = checked_batches(file);
-    check(there, told);
+    check(there, told.batches);
+    refused += told.refused;
     batches = there;
   }
-  fmt::print("{} writers with failing writes and syncs, {} batches committed: none lost, no fault found\n", rounds, batches);
+  fmt::print("{} writers with failing writes and syncs, {} writes refused, {} batches committed: none lost, no fault found\n", writers,
+             refused, batches);
 }
 
 int run(const std::vector<std::string>& words) {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <fstream>
+#include <random>
+#include <set>
 
 #include "ir/error.h"
 #include "tuner/plot.h"
@@ -58,7 +60,7 @@ TEST(Regret, PercentileCountsShapesByTheirWeight) {
 
 TEST(Regret, TheNoiseFloorIsTheBestTimedAgain) {
   std::vector<FreshLatencies> fresh{{crossing({50, 400}), {}}};
-  fresh[0].again = {{55, 400}, {100, 104}};
+  fresh[0].again = {{{55, 400}, {100, 104}}};
   const RegretReport report = regret(fresh, {});
   EXPECT_NEAR(report.noise.expected_total, 9.0 / 150, 1e-12);
   EXPECT_NEAR(report.noise.mean, (0.1 + 0.04) / 2, 1e-12);
@@ -69,15 +71,75 @@ TEST(Regret, LuckCountsForNobody) {
   // Both always take 100; each is lucky once.
   std::vector<FreshLatencies> fresh{{crossing({100}), {}}};
   fresh[0].latencies.seconds = {{90}, {110}};
-  fresh[0].again = {{110}, {90}};
+  fresh[0].again = {{{110}, {90}}};
   const RegretReport report = regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "small")}}}});
   EXPECT_DOUBLE_EQ(report.best_seconds, 110);
   EXPECT_DOUBLE_EQ(report.strategies[0].expected_seconds, 100);
   // A schedule that is better both times is the best by both.
   fresh[0].latencies.seconds = {{90}, {110}};
-  fresh[0].again = {{92}, {112}};
+  fresh[0].again = {{{92}, {112}}};
   EXPECT_NEAR(regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "large")}}}}).strategies[0].regret.expected_total, 20.0 / 91,
               1e-12);
+}
+
+// Rounds of timing in which both schedules scatter: `small` around 100, `large` around `large` at one point.
+FreshLatencies noisy(double large, int rounds, double scatter, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> noise(1, scatter);
+  FreshLatencies fresh{crossing({100}), {}};
+  for (int round = 0; round < rounds; ++round) {
+    const std::vector<std::vector<double>> seconds{{100 * noise(random)}, {large * noise(random)}};
+    if (round == 0) fresh.latencies.seconds = seconds;
+    else fresh.again.push_back(seconds);
+  }
+  return fresh;
+}
+
+TEST(Regret, MoreRoundsNarrowItsInterval) {
+  const std::vector<Strategy> strategies{{"tuned", 1, {{row(1, 4096, "large")}}}, {"other", 1, {{row(1, 4096, "small")}}}};
+  int covered = 0;
+  double wide = 0, narrow = 0;
+  constexpr int cases = 40;
+  for (std::uint32_t seed = 0; seed < cases; ++seed) {
+    const RegretReport few = regret(std::vector{noisy(110, 2, 0.02, seed)}, strategies);
+    const RegretReport many = regret(std::vector{noisy(110, 12, 0.02, seed)}, strategies);
+    EXPECT_EQ(few.rounds, 2);
+    EXPECT_EQ(many.rounds, 12);
+    const Interval95& interval = many.strategies[0].regret.percentile_99_interval;
+    EXPECT_LE(interval.low, many.strategies[0].regret.percentile_99);
+    EXPECT_GE(interval.high, many.strategies[0].regret.percentile_99);
+    if (interval.low <= 0.1 && interval.high >= 0.1) ++covered;
+    narrow += interval.high - interval.low;
+    wide += std::abs(few.strategies[0].regret.percentile_99 - 0.1);
+    EXPECT_NEAR(many.strategies[0].regret.percentile_99, 0.1, 0.035);
+    // The other strategy is held against the first one by the same rounds.
+    EXPECT_LE(many.strategies[1].over_first.low, 1 / 1.1 + 0.02);
+    EXPECT_GE(many.strategies[1].over_first.high, 1 / 1.1 - 0.02);
+    EXPECT_DOUBLE_EQ(many.strategies[0].over_first.low, 1);
+  }
+  EXPECT_GE(covered, cases * 3 / 4) << "medians of six rounds";
+  EXPECT_LT(narrow / cases, 0.06);
+  EXPECT_GT(wide / cases, 0.005);
+}
+
+TEST(Regret, OneBadRoundChangesLittle) {
+  std::vector<FreshLatencies> fresh{noisy(100.5, 6, 0, 1)};
+  fresh[0].again[2] = {{100}, {500}};
+  const Regret regretted = regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "large")}}}}).strategies[0].regret;
+  EXPECT_NEAR(regretted.percentile_99, 0.005, 1e-9);
+}
+
+TEST(Regret, TheWorstShapesComeFirst) {
+  const std::vector<FreshLatencies> fresh{{crossing({50, 150, 300}), {}}};
+  const RegretReport report = regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "small")}}}});
+  ASSERT_EQ(report.worst.size(), 3u);
+  EXPECT_EQ(report.worst[0].keys, std::vector<std::int64_t>{300});
+  EXPECT_EQ(to_string(report.worst[0].chosen), "small");
+  EXPECT_EQ(to_string(report.worst[0].best), "large");
+  EXPECT_DOUBLE_EQ(report.worst[0].over_best, 2);
+  EXPECT_DOUBLE_EQ(report.worst[0].seconds, 300);
+  EXPECT_NEAR(report.worst[0].share, 1.0 / 3, 1e-12);
+  EXPECT_DOUBLE_EQ(report.worst[2].over_best, 0);
 }
 
 TEST(Regret, AScheduleWithoutAFreshTimeIsSaid) {
@@ -119,6 +181,42 @@ TEST(UsualStrategies, PowersOfTwoAndUniformKeepWithinTheBudget) {
   EXPECT_EQ(fewer[1].kernels, 3);
 }
 
+// Random matrices over one or two keys: whatever K is, nobody's buckets beat the table on what was measured.
+TEST(UsualStrategies, NeverBeatTheTunedTableOnWhatWasMeasured) {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> noise(0.7, 1.4);
+  for (int turn = 0; turn < 60; ++turn) {
+    std::vector<RegionLatencies> seen;
+    const std::size_t regions = 1 + random() % 3;
+    for (std::size_t r = 0; r < regions; ++r) {
+      RegionLatencies& region = seen.emplace_back(RegionLatencies{
+          .region = "r" + std::to_string(r), .range = {{{1, 4096, 1}}}, .points = {}, .weights = {}, .candidates = {}, .seconds = {}});
+      const bool two_keys = random() % 3 == 0;
+      if (two_keys) region.range.intervals.push_back({1, 64, 1});
+      std::set<std::vector<std::int64_t>> points;
+      while (points.size() < 6) {
+        std::vector<std::int64_t> point{1 + static_cast<std::int64_t>(random() % 4096)};
+        if (two_keys) point.push_back(1 + static_cast<std::int64_t>(random() % 64));
+        points.insert(point);
+      }
+      region.points.assign(points.begin(), points.end());
+      for (std::size_t c = 0, count = 2 + random() % 12; c < count; ++c) {
+        region.candidates.push_back({{"s" + std::to_string(c), {}}, {}});
+        region.seconds.emplace_back();
+        for (const auto& point : region.points) region.seconds.back().push_back(noise(random) * std::sqrt(static_cast<double>(point[0])));
+      }
+      for (std::size_t p = 0; p < region.points.size(); ++p) region.weights.push_back(noise(random));
+    }
+    for (const std::int64_t more : {0, 1, 3, 8}) {
+      const std::int64_t most = static_cast<std::int64_t>(regions) + more;
+      const auto curves = curves_over_kernels(seen, std::span(&most, 1));
+      for (std::size_t s = 1; s < curves.size(); ++s)
+        EXPECT_LE(curves[0].points[0].second, curves[s].points[0].second * (1 + 1e-9))
+            << curves[s].name << " with " << most << ", turn " << turn;
+    }
+  }
+}
+
 TEST(UsualStrategies, TheTunedTableIsNoWorseWithAsManyKernels) {
   const std::vector seen{crossing(every(10, 1000)), crossing(every(7, 300))};
   const std::vector<std::int64_t> counts{2, 3, 4, 8, 16};
@@ -131,7 +229,7 @@ TEST(UsualStrategies, TheTunedTableIsNoWorseWithAsManyKernels) {
 
 Report example_report() {
   const std::vector seen{crossing(every(10, 1000))};
-  const std::vector<FreshLatencies> fresh{{seen[0], seen[0].seconds}};
+  const std::vector<FreshLatencies> fresh{{seen[0], {seen[0].seconds}}};
   const Partition partition = choose_kernels(seen, 2);
   std::vector<Strategy> strategies{{"tuned", 2, {partition.regions[0].entries}}};
   for (Strategy& strategy : usual_strategies(seen, seen, 2)) strategies.push_back(std::move(strategy));

@@ -199,6 +199,30 @@ TEST(Workload, PointsCarryTheWeightOfEveryLaunch) {
   EXPECT_NEAR(points.regions[1].weights[0], 1, 1e-9);
   // Calls between two representatives count at the nearer.
   EXPECT_GT(points.regions[0].weights[1], points.regions[0].weights[0]);
+  // All sizes are known too, each with its own weight.
+  const KeyWeights& sizes = points.regions[0].sizes;
+  ASSERT_EQ(sizes.keys.size(), 100);
+  EXPECT_EQ(sizes.keys[9], std::vector<std::int64_t>{10});
+  EXPECT_NEAR(sizes.weights[9], 2 * 3.0 / 200, 1e-12);
+  EXPECT_NEAR(std::accumulate(sizes.weights.begin(), sizes.weights.end(), 0.0), 2, 1e-9);
+}
+
+TEST(Workload, VeryManySizesAreMerged) {
+  Workload workload;
+  std::vector<std::vector<LaunchKeys>> launches;
+  std::vector<double> work;
+  for (std::int64_t n = 1; n <= 3000; ++n) {
+    workload.calls.push_back({.values = {n}});
+    launches.push_back({{0, {n, 3001 - n}}});
+    work.push_back(static_cast<double>(n));
+  }
+  const KeyPoints points = choose_points(workload, launches, work, 6);
+  const RegionPoints& region = points.regions[0];
+  EXPECT_LE(region.sizes.keys.size(), 128);
+  EXPECT_GT(region.sizes.keys.size(), 20);
+  EXPECT_NEAR(std::accumulate(region.sizes.weights.begin(), region.sizes.weights.end(), 0.0), 1, 1e-9);
+  for (const auto& point : region.points) EXPECT_NE(std::ranges::find(region.sizes.keys, point), region.sizes.keys.end());
+  for (const auto& keys : region.sizes.keys) EXPECT_EQ(keys[0] + keys[1], 3001) << "sizes that calls have";
 }
 
 }  // namespace
