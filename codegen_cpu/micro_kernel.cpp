@@ -15,8 +15,11 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-// Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row counts too. More would cost compile time.
+// Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row counts too. More would cost compile time; short
+// loops get it, whose every start and end weighs.
 constexpr std::int64_t body_operations = 8;
+constexpr std::int64_t short_body_operations = 64;
+constexpr std::int64_t short_depth = 64;  // steps
 
 class Emitter {
  public:
@@ -44,7 +47,8 @@ class Emitter {
     builder_.SetInsertPoint(entry);
     std::vector<llvm::Value*> sums(static_cast<std::size_t>(kernel_.rows * kernel_.vectors), llvm::Constant::getNullValue(vector_));
     const std::int64_t operations = kernel_.rows * kernel_.vectors;
-    std::int64_t steps = std::clamp<std::int64_t>(body_operations / operations, 1, kernel_.depth ? body_operations : 1);
+    const std::int64_t wanted = kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
+    std::int64_t steps = kernel_.depth ? std::max<std::int64_t>(wanted / operations, 1) : 1;
     while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
     llvm::Value* start = builder_.getInt64(0);
     if (steps > 1) {
