@@ -12,7 +12,7 @@ bool ScheduleFilter::matches(const ir::Schedule& schedule) const {
 ScheduleFilter parse_schedule_filter(std::string_view text) { return {ir::parse_schedule(text)}; }
 
 ChosenSchedules::ChosenSchedules(std::shared_ptr<const ir::Backend> inner, std::optional<ScheduleFilter> filter)
-    : inner_(std::move(inner)), filter_(std::move(filter)) {}
+    : ForwardingBackend(std::move(inner)), filter_(std::move(filter)) {}
 
 bool ChosenSchedules::met() const {
   const std::lock_guard lock(mutex_);
@@ -27,24 +27,15 @@ std::vector<std::pair<double, ir::Schedule>> ChosenSchedules::ranked(std::string
     if (offer.region.keys.size() != keys.size() || offer.schedules.empty() || !offer.schedules[0].name.starts_with(skeleton)) continue;
     for (const ir::Schedule& schedule : offer.schedules) {
       if (std::ranges::any_of(ranked, [&](const auto& known) { return known.second == schedule; })) continue;
-      ranked.emplace_back(inner_->estimate(offer.region, schedule, keys, 1), schedule);
+      ranked.emplace_back(inner().estimate(offer.region, schedule, keys, 1), schedule);
     }
   }
   std::ranges::sort(ranked, {}, [](const auto& entry) { return std::pair(entry.first, to_string(entry.second)); });
   return ranked;
 }
 
-std::optional<ir::PackedLayout> ChosenSchedules::packed_layout(const ir::Region& region, std::size_t parameter) const {
-  return inner_->packed_layout(region, parameter);
-}
-
-ir::Tensor ChosenSchedules::pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout,
-                                 const ir::Tensor& weight) const {
-  return inner_->pack(region, parameter, layout, weight);
-}
-
 std::vector<ir::Schedule> ChosenSchedules::candidates(const ir::Region& region, const ir::Bucket& bucket) const {
-  std::vector<ir::Schedule> offered = inner_->candidates(region, bucket);
+  std::vector<ir::Schedule> offered = inner().candidates(region, bucket);
   const std::lock_guard lock(mutex_);
   offers_.push_back({region, offered});
   if (!filter_) return offered;
@@ -56,22 +47,7 @@ std::vector<ir::Schedule> ChosenSchedules::candidates(const ir::Region& region, 
 }
 
 std::vector<ir::Schedule> ChosenSchedules::space(const ir::Region& region, const ir::Bucket& bucket) const {
-  return ir::space_of(*inner_, region, bucket);
-}
-
-double ChosenSchedules::estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys,
-                                 int threads) const {
-  return inner_->estimate(region, schedule, keys, threads);
-}
-
-std::vector<std::vector<std::int64_t>> ChosenSchedules::key_edges(const ir::Region& region) const { return inner_->key_edges(region); }
-
-ir::CompiledKernel ChosenSchedules::compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const {
-  return inner_->compile(region, bucket, schedule);
-}
-
-std::optional<ir::CompiledKernel> ChosenSchedules::compile_shapes(const ir::ShapeProgram& program) const {
-  return inner_->compile_shapes(program);
+  return ir::space_of(inner(), region, bucket);
 }
 
 }  // namespace anydim

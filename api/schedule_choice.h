@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/backend.h"
+#include "ir/forwarding_backend.h"
 #include "ir/schedule_space.h"
 
 namespace anydim {
@@ -23,7 +23,7 @@ struct ScheduleFilter {
 ScheduleFilter parse_schedule_filter(std::string_view text);  // throws Error{Malformed}
 
 // Offers of `inner` only what the filter takes, for regions where it takes anything; other regions keep all. Remembers what was on offer. Any thread.
-class ChosenSchedules : public ir::Backend, public ir::ScheduleSpace {
+class ChosenSchedules : public ir::ForwardingBackend, public ir::ScheduleSpace {
  public:
   ChosenSchedules(std::shared_ptr<const ir::Backend> inner, std::optional<ScheduleFilter> filter);
 
@@ -33,23 +33,15 @@ class ChosenSchedules : public ir::Backend, public ir::ScheduleSpace {
   // begin with `skeleton`.
   std::vector<std::pair<double, ir::Schedule>> ranked(std::string_view skeleton, const std::vector<std::int64_t>& keys) const;
 
-  std::string target() const override { return inner_->target(); }
-  std::string generator() const override { return inner_->generator(); }
-  std::optional<ir::PackedLayout> packed_layout(const ir::Region& region, std::size_t parameter) const override;
-  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) const override;
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override;
   std::vector<ir::Schedule> space(const ir::Region& region, const ir::Bucket& bucket) const override;
-  double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override;
-  std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override;
-  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override;
-  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram& program) const override;
+  LibraryChoice library_schedule(const ir::Region&) const override { return {std::nullopt, "its schedule is told"}; }
 
  private:
   struct Offer {
     ir::Region region;
     std::vector<ir::Schedule> schedules;
   };
-  std::shared_ptr<const ir::Backend> inner_;
   std::optional<ScheduleFilter> filter_;
   mutable std::mutex mutex_;
   mutable std::vector<Offer> offers_;

@@ -16,6 +16,9 @@ namespace {
 // Calls get the processor first.
 constexpr int background_niceness = 10;
 constexpr std::chrono::milliseconds let_the_call_end{1};
+// To wake a thread costs a caller as much as a small launch. So where shapes have been asked for lately the thread looks by itself, less and less often, before it sleeps.
+constexpr std::chrono::milliseconds first_look{1}, longest_look{50};
+constexpr std::chrono::seconds looking{60};
 
 }  // namespace
 
@@ -74,7 +77,14 @@ void ExactKernels::work() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), background_niceness);
   std::unique_lock lock(mutex_);
   std::vector<std::shared_ptr<const LoadedKernel>> gone;
+  auto look_until = std::chrono::steady_clock::time_point::min();
+  std::chrono::milliseconds look = first_look;
   for (;;) {
+    if (waiting_.empty() && std::chrono::steady_clock::now() < look_until) {
+      changed_.wait_for(lock, look, [&] { return stopping_ || (hurried_ > 0 && !waiting_.empty()); });
+      look = std::min(2 * look, longest_look);
+      if (!stopping_ && waiting_.empty()) continue;
+    }
     asleep_ = waiting_.empty();
     if (asleep_) {
       changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
@@ -85,6 +95,8 @@ void ExactKernels::work() {
       lock.lock();
     }
     if (stopping_) return;
+    look = first_look;
+    look_until = std::chrono::steady_clock::now() + looking;
     gone = make_room();
     if (waiting_.empty()) {
       changed_.notify_all();
@@ -144,7 +156,10 @@ std::shared_ptr<const LoadedKernel> ExactKernels::make(const Key& key) {
 
 void ExactKernels::complete() {
   std::unique_lock lock(mutex_);
+  ++hurried_;
+  changed_.notify_all();
   changed_.wait(lock, [&] { return waiting_.empty() && !busy_; });
+  --hurried_;
 }
 
 std::size_t ExactKernels::kept() const {

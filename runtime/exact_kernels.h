@@ -66,6 +66,7 @@ class ExactKernels {
   std::uint64_t clock_ = 0;
   std::int64_t bytes_ = 0;  // of the code that is kept
   bool busy_ = false, asleep_ = false, stopping_ = false;
+  int hurried_ = 0;  // that wait in complete()
   std::condition_variable changed_;
   std::thread thread_;
 };

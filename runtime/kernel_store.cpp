@@ -276,13 +276,9 @@ void KernelStore::work_in_background() {
 }
 
 void KernelStore::give_back(std::shared_ptr<const KernelTables> tables) {
-  bool wake = false;
-  {
-    const std::lock_guard lock(mutex_);
-    returned_.push_back(std::move(tables));
-    wake = working_ && in_flight_ == 0;
-  }
-  if (wake) changed_.notify_all();
+  // Nobody is woken, which would cost the call that gives them back as much as a small launch: the background thread looks by itself.
+  const std::lock_guard lock(mutex_);
+  returned_.push_back(std::move(tables));
 }
 
 void KernelStore::free_returned() {

@@ -1,6 +1,7 @@
 #include "tuner/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -54,6 +55,19 @@ std::string regret_table(const RegretReport& regret) {
   return text + fmt::format("</table>\n<p>In brackets: 95 % intervals over {} rounds of timing.</p>\n", regret.rounds);
 }
 
+std::string worst_table(const RegretReport& regret) {
+  if (regret.worst.empty()) return "";
+  std::string text =
+      "<h3>Shapes where the tables lose most</h3>\n<table>\n<tr><th>region at keys</th><th>over the best</th><th>share of launches</th>"
+      "<th>a launch</th><th>chosen</th><th>best</th></tr>\n";
+  for (const WorstShape& one : regret.worst) {
+    text += fmt::format("<tr><td>{} ({})</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(one.region),
+                        fmt::join(one.keys, ", "), percent(one.over_best), percent(one.share), seconds_text(one.seconds),
+                        escaped(to_string(one.chosen)), escaped(to_string(one.best)));
+  }
+  return text + "</table>\n";
+}
+
 std::string region_section(const ReportRegion& region) {
   double low = 0, high = 0;
   for (const ReportCurve& curve : region.curves) {
@@ -98,7 +112,7 @@ std::string html_report(const Report& report) {
       escaped(report.model), style, escaped(report.model));
   text += facts_table(report);
   text += "<h2>What the tables lose</h2>\n<p>On shapes that were never measured before, against the fastest schedule of each.</p>\n" +
-          regret_table(report.regret);
+          regret_table(report.regret) + worst_table(report.regret);
   text += "<h2>Latency against the number of kernels</h2>\n" + to_svg({.title = "expected latency of a call",
                                                                        .x_label = "kernels of the whole model",
                                                                        .y_label = "expected call",

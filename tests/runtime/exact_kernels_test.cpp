@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "runtime/cpu_device.h"
 #include "tests/runtime/programs.h"
@@ -50,6 +52,16 @@ TEST_F(ExactKernelsTest, AFirstSeenShapeDoesNotWait) {
   exact->complete();
   for (std::int64_t key = 1; key <= 20; ++key) EXPECT_TRUE(has(*exact, key));
   EXPECT_EQ(backend_->compiled(), 20);
+}
+
+TEST_F(ExactKernelsTest, ShapesThatComeLaterAreFoundWithoutBeingWaitedFor) {
+  const auto exact = kernels();
+  for (std::int64_t key = 1; key <= 5; ++key) {
+    EXPECT_FALSE(has(*exact, key));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!has(*exact, key) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(has(*exact, key));
+  }
 }
 
 TEST_F(ExactKernelsTest, TheLeastRecentlyUsedGoesByNumber) {

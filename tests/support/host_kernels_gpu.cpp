@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "ir/forwarding_backend.h"
 #include "ir/host_functions.h"
 #include "ir/region.h"
 #include "ir/shape_program.h"
@@ -32,28 +33,13 @@ struct Image {
 constexpr char image_magic[16] = "host kernel 1";
 constexpr const char* entry_name = "kernel";
 
-class HostKernelBackend : public ir::Backend {
+class HostKernelBackend : public ir::ForwardingBackend {
  public:
-  HostKernelBackend(std::shared_ptr<const ir::Backend> inner, bool dependent) : inner_(std::move(inner)), dependent_(dependent) {}
+  HostKernelBackend(std::shared_ptr<const ir::Backend> inner, bool dependent)
+      : ForwardingBackend(std::move(inner)), dependent_(dependent) {}
 
-  std::string target() const override { return inner_->target(); }
-  std::string generator() const override { return inner_->generator(); }
-  std::optional<ir::PackedLayout> packed_layout(const ir::Region& region, std::size_t parameter) const override {
-    return inner_->packed_layout(region, parameter);
-  }
-  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout,
-                  const ir::Tensor& weight) const override {
-    return inner_->pack(region, parameter, layout, weight);
-  }
-  std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
-    return inner_->candidates(region, bucket);
-  }
-  double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {
-    return inner_->estimate(region, schedule, keys, threads);
-  }
-  std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override { return inner_->key_edges(region); }
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
-    ir::CompiledKernel kernel = inner_->compile(region, bucket, schedule);
+    ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
     const ir::ShapeProgram tasks = ir::shapes_over(region, {kernel.tasks});
     auto host = std::make_shared<HostKernel>(HostKernel{kernel, region.body.body.parameters.size() + region.body.body.results.size(),
                                                         ir::ShapeInterpreter(tasks), tasks.leaves.size()});
@@ -79,7 +65,6 @@ class HostKernelBackend : public ir::Backend {
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }
 
  private:
-  std::shared_ptr<const ir::Backend> inner_;
   bool dependent_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<std::shared_ptr<const HostKernel>>> kernels_;

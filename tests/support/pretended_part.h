@@ -3,29 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "api/compile.h"
-#include "codegen_cuda/backend.h"
-#include "runtime/cuda_device.h"
-#include "tests/support/ptx_gpu.h"
+#include "tests/support/pretended_gpu.h"
 
 namespace anydim::tests {
 
-// With two multiprocessors, so that few tiles make several waves.
-struct PretendedPart {
-  explicit PretendedPart(const char* part) {
-    codegen_cuda::CudaOptions cuda;
-    cuda.target = codegen_cuda::target_named(part).value();
-    cuda.target.multiprocessors = 2;
-    cuda.output = codegen_cuda::CudaOutput::Ptx;
-    ptx::MachineOptions machine;
-    machine.architecture = cuda.target.architecture;
-    gpu = std::make_shared<PtxGpu>(machine);
-    fake = std::make_unique<FakeCuda>(
-        gpu, FakeCudaOptions{.capability = cuda.target.capability(), .shared_per_block = cuda.target.shared_per_block});
-    const auto device = std::make_shared<runtime::cuda::CudaDevice>(runtime::cuda::DeviceContext::open(fake->driver()));
-    target = {codegen_cuda::make_cuda_backend(cuda), device};
+struct PretendedPart : PretendedGpu {
+  explicit PretendedPart(const char* part) : PretendedGpu(part), target{codegen_cuda::make_cuda_backend(cuda), device} {
     options.threads = 2;
     options.keep_kernels = false;
     options.background = false;  // one general kernel a region: what every shape can fall back to
@@ -41,8 +25,6 @@ struct PretendedPart {
     }
   }
 
-  std::shared_ptr<PtxGpu> gpu;
-  std::unique_ptr<FakeCuda> fake;
   CompileTarget target;
   CompileOptions options;
 };

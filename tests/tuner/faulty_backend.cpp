@@ -69,11 +69,11 @@ Outcome expected_outcome(std::int64_t variant) {
 }
 
 std::vector<ir::Schedule> FaultyBackend::space(const ir::Region& region, const ir::Bucket& bucket) const {
-  if (variants_ == 0) return ir::space_of(*inner_, region, bucket);
+  if (variants_ == 0) return ir::space_of(inner(), region, bucket);
   std::vector<ir::Schedule> all = candidates(region, bucket);
-  const std::vector<ir::Schedule> inner = ir::space_of(*inner_, region, bucket);
+  const std::vector<ir::Schedule> real = ir::space_of(inner(), region, bucket);
   for (std::int64_t variant = 0; variant < variants_; ++variant) {
-    ir::Schedule schedule = inner[static_cast<std::size_t>(variant) % inner.size()];
+    ir::Schedule schedule = real[static_cast<std::size_t>(variant) % real.size()];
     schedule.fields.emplace_back("variant", variant);
     all.push_back(std::move(schedule));
   }
@@ -82,7 +82,7 @@ std::vector<ir::Schedule> FaultyBackend::space(const ir::Region& region, const i
 
 double FaultyBackend::estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys,
                                int threads) const {
-  return inner_->estimate(region, without_variant(schedule), keys, threads);
+  return inner().estimate(region, without_variant(schedule), keys, threads);
 }
 
 ir::CompiledKernel FaultyBackend::compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const {
@@ -109,13 +109,13 @@ ir::CompiledKernel FaultyBackend::compile(const ir::Region& region, const ir::Bu
       return kernel;
     }
     case Fault::Wrong: {
-      ir::CompiledKernel kernel = inner_->compile(region, bucket, without_variant(schedule));
+      ir::CompiledKernel kernel = inner().compile(region, bucket, without_variant(schedule));
       kernel.tasks = kernel.tasks - 1;  // the last task is forgotten
       kernel.sizes_offset = -1;         // its own code knows better
       return kernel;
     }
   }
-  return inner_->compile(region, bucket, without_variant(schedule));
+  return inner().compile(region, bucket, without_variant(schedule));
 }
 
 }  // namespace anydim::tuner::testing
