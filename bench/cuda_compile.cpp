@@ -1,9 +1,9 @@
 // What compiling a model for a GPU costs, without one: every kernel of its default table through NVRTC, and once more from the cache.
 //
-//   cuda_compile MODEL PART CACHE_DIR
+//   cuda_compile MODEL PART CACHE_DIR [PRECISION]
 //
-// PART as codegen_cuda/target.h names them ("a100", "h200"); CACHE_DIR must not exist. Prints a line of JSON for each of two compilations: seconds
-// from the model's file to the last kernel, and how many kernels came from where.
+// PART as codegen_cuda/target.h names them ("a100", "h200"); CACHE_DIR must not exist; PRECISION is f32, bf16 or f16. Prints a line of JSON for each of
+// two compilations: seconds from the model's file to the last kernel, and how many kernels came from where.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -38,10 +38,11 @@ class NoDevice : public runtime::Device {
   }
 };
 
-void measure(const std::string& model, const codegen_cuda::CudaTarget& part, const std::string& cache) {
+void measure(const std::string& model, const codegen_cuda::CudaTarget& part, const std::string& cache, ir::DType precision) {
   using Clock = std::chrono::steady_clock;
   CompileOptions options;
   options.cache_folder = cache;
+  options.precision = precision;
   const auto begin = Clock::now();
   const CompileTarget target{codegen_cuda::make_cuda_backend({.target = part, .nvrtc_path = {}}), std::make_shared<NoDevice>()};
   const auto executable = compile_for(target, load_model(model), options);
@@ -56,12 +57,12 @@ void measure(const std::string& model, const codegen_cuda::CudaTarget& part, con
 
 int main(int count, char** arguments) {
   try {
-    const auto part = count == 4 ? codegen_cuda::target_named(arguments[2]) : std::nullopt;
+    const auto part = count == 4 || count == 5 ? codegen_cuda::target_named(arguments[2]) : std::nullopt;
     if (!part || std::filesystem::exists(arguments[3])) {
-      fmt::print(stderr, "usage: cuda_compile MODEL PART CACHE_DIR   (CACHE_DIR must not exist)\n");
+      fmt::print(stderr, "usage: cuda_compile MODEL PART CACHE_DIR [PRECISION]   (CACHE_DIR must not exist)\n");
       return 2;
     }
-    for (int turn = 0; turn < 2; ++turn) measure(arguments[1], *part, arguments[3]);
+    for (int turn = 0; turn < 2; ++turn) measure(arguments[1], *part, arguments[3], parse_precision(count == 5 ? arguments[4] : "f32"));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

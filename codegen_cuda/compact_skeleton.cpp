@@ -200,7 +200,7 @@ class CompactSkeleton : public Skeleton {
 
   std::optional<std::string> misfit(const PlanInputs&, const ir::Schedule& schedule) const override {
     const CompactFields fields = fields_of(schedule);
-    if (fields.threads < 32 || fields.threads > 1024 || fields.threads % 32 != 0) return "a block has 32 to 1024 threads, in whole warps";
+    if (auto reason = threads_misfit(fields.threads)) return reason;
     if (fields.items < 1 || fields.items > 16) return "a thread takes 1 to 16 points of a tile";
     if (fields.split < 1 || fields.split > most_parts) return fmt::format("1 to {} blocks share the points", most_parts);
     return std::nullopt;

@@ -52,8 +52,8 @@ class MapSkeleton : public Skeleton {
   }
 
   std::optional<std::string> misfit(const PlanInputs&, const ir::Schedule& schedule) const override {
-    const std::int64_t threads = schedule.field("threads"), vector = schedule.field("vector");
-    if (threads < 32 || threads > 1024 || threads % 32 != 0) return "a block has 32 to 1024 threads, in whole warps";
+    if (auto reason = threads_misfit(schedule.field("threads"))) return reason;
+    const std::int64_t vector = schedule.field("vector");
     if (vector < 1 || vector > 16 || (vector & (vector - 1)) != 0) return "a vector has 1, 2, 4, 8 or 16 elements";
     return std::nullopt;
   }

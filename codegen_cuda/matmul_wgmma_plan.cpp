@@ -30,13 +30,17 @@ class WgmmaSkeleton final : public Skeleton {
     const auto add = [&](WgmmaSchedule schedule) {
       // As many stages as memory has room for; more than the depth has tiles are never used.
       const std::int64_t tiles = (typical.depth + schedule.block_depth - 1) / schedule.block_depth;
-      for (schedule.stages = std::min<std::int64_t>(12, std::max<std::int64_t>(2, tiles)); schedule.stages >= 2; --schedule.stages) {
-        if (reason_against(inputs, operands, schedule)) continue;
-        add_with_splits(inputs, schedule, typical, [&](const WgmmaSchedule& one) {
-          if (!reason_against(inputs, operands, one)) found.push_back(one);
-        });
-        return;
-      }
+      const std::int64_t room =
+          std::min(inputs.target.shared_per_block, inputs.target.shared_per_multiprocessor / schedule.blocks - reserved);
+      constexpr std::int64_t barriers = 16, box_alignment = 128;  // bytes: of a stage, and behind them
+      schedule.stages = 0;
+      const std::int64_t fitting =
+          (room - wgmma_shared_bytes(form, schedule) - (schedule.boxed != 0 ? box_alignment : 0)) / (schedule.stage_bytes() + barriers);
+      schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
+      if (schedule.stages < 2 || reason_against(inputs, operands, schedule)) return;
+      add_with_splits(inputs, schedule, typical, [&](const WgmmaSchedule& one) {
+        if (!reason_against(inputs, operands, one)) found.push_back(one);
+      });
     };
     const auto add_with_boxes = [&](WgmmaSchedule schedule) {
       add(schedule);
@@ -92,6 +96,8 @@ class WgmmaSkeleton final : public Skeleton {
   }
 
  private:
+  static constexpr std::int64_t reserved = 1024;  // bytes of shared memory of each block, by the system
+
   static std::optional<std::string> reason_against(const PlanInputs& inputs, const BoxedOperands& operands, const WgmmaSchedule& schedule) {
     if (schedule.block_rows != 64 && schedule.block_rows != 128) return "bm is 64 or 128, 64 rows a warpgroup";
     if (schedule.block_columns < 16 || schedule.block_columns > 256 || schedule.block_columns % 16 != 0)
@@ -112,7 +118,6 @@ class WgmmaSkeleton final : public Skeleton {
     if (schedule.boxed != 0 && (schedule.boxed != operands.result_bytes || schedule.swapped || schedule.split > 1))
       return fmt::format("boxed is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 where swapped or split",
                          operands.result_bytes);
-    constexpr std::int64_t reserved = 1024;
     const std::int64_t shared = wgmma_shared_bytes(form, schedule);
     if (shared > target.shared_per_block || (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
       return fmt::format("{} blocks of a multiprocessor need {} bytes of shared memory each", schedule.blocks, shared);

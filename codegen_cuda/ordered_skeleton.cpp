@@ -130,7 +130,7 @@ class OrderedSkeleton : public Skeleton {
 
   std::optional<std::string> misfit(const PlanInputs&, const ir::Schedule& schedule) const override {
     const OrderedFields fields = fields_of(schedule);
-    if (fields.threads < 32 || fields.threads > 1024 || fields.threads % 32 != 0) return "a block has 32 to 1024 threads, in whole warps";
+    if (auto reason = threads_misfit(fields.threads)) return reason;
     if (fields.items < 0 || fields.items > 16) return "a thread takes at most 16 points of a tile";
     if (fields.split < 1 || fields.split > 1024) return "1 to 1024 blocks share a row";
     if (fields.split > 1 && fields.items == 0) return "a row of one thread is not split";

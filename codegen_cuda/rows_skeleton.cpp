@@ -178,8 +178,7 @@ class RowsSkeleton : public Skeleton {
   std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
     const auto& form = std::get<RowForm>(inputs.form.skeleton);
     const Fields fields = fields_of(schedule);
-    if (fields.across != 0 ? fields.threads < 1 || fields.threads > 32 || form.outer.empty()
-                           : fields.threads < 32 || fields.threads > 1024 || fields.threads % 32 != 0) {
+    if (fields.across != 0 ? fields.threads < 1 || fields.threads > 32 || form.outer.empty() : threads_misfit(fields.threads).has_value()) {
       return "a row has 32 to 1024 threads in whole warps, or across rows 1 to 32";
     }
     if (fields.split > 1 && (!is_one_pass(form) || form.segments)) return "only a row of one reduction is split between blocks";

@@ -53,6 +53,9 @@ class Skeleton {
   virtual EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const = 0;
 };
 
+// Why a block cannot have so many threads; nothing where it can.
+std::optional<std::string> threads_misfit(std::int64_t threads);
+
 std::unique_ptr<Skeleton> make_map_skeleton();
 std::unique_ptr<Skeleton> make_rows_skeleton();
 std::unique_ptr<Skeleton> make_ordered_skeleton();

@@ -5,6 +5,11 @@
 
 namespace anydim::codegen_cuda {
 
+std::optional<std::string> threads_misfit(std::int64_t threads) {
+  if (threads < 32 || threads > 1024 || threads % 32 != 0) return "a block has 32 to 1024 threads, in whole warps";
+  return std::nullopt;
+}
+
 std::vector<std::unique_ptr<Skeleton>> all_skeletons() {
   std::vector<std::unique_ptr<Skeleton>> skeletons;
   skeletons.push_back(make_map_skeleton());

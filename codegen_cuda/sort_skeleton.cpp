@@ -325,7 +325,7 @@ class SortSkeleton : public Skeleton {
 
   std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
     const SortFields fields = fields_of(schedule);
-    if (fields.threads < 32 || fields.threads > 1024 || fields.threads % 32 != 0) return "a block has 32 to 1024 threads, in whole warps";
+    if (auto reason = threads_misfit(fields.threads)) return reason;
     if (fields.items < 1 || fields.items > 16 || (fields.items & (fields.items - 1)) != 0 || (fields.threads & (fields.threads - 1)) != 0)
       return "threads and the entries of each are powers of two, at most 16 entries";
     constexpr std::int64_t most = 48 << 10;  // static shared memory of a block

@@ -118,18 +118,8 @@ fn @main(%x: Tensor[(m, n), f32], %y: Tensor[(n), f32]) -> Tensor[(), i64]
 
 TEST(CudaCompact, MachineCode) {
   const auto region = mask_region();
-  for (const char* part : {"a100", "h200", "b200"}) {
-    const auto backend = make_cuda_backend({.target = *target_named(part)});
-    const auto schedules = backend->candidates(region->region, {});
-    EXPECT_EQ(schedules.size(), 3u);
-    for (const ir::Schedule& schedule : schedules) {
-      SCOPED_TRACE(std::string(part) + " " + to_string(schedule));
-      const ir::CompiledKernel kernel = backend->compile(region->region, {}, schedule);
-      EXPECT_EQ(kernel.resources.spills, 0);
-      EXPECT_EQ(kernel.resources.stack_bytes, 0);
-      EXPECT_LE(kernel.resources.registers * schedule.field("threads"), 65536);
-    }
-  }
+  EXPECT_EQ(make_cuda_backend({.target = *target_named("h200")})->candidates(region->region, {}).size(), 3u);
+  expect_machine_code({region});
 }
 
 TEST(CudaCompact, SchedulesThatDoNotFitAreRefused) {

@@ -1,5 +1,7 @@
 #include "tests/codegen_cuda/expect_right.h"
 
+#include "codegen_cuda/backend.h"
+
 namespace anydim::codegen_cuda::testing {
 
 std::unique_ptr<Skeleton> skeleton_for(const TestRegion& region) {
@@ -43,6 +45,23 @@ void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Buc
   for (const ir::Schedule& schedule : candidates(*region, hopper, bucket))
     expect_right(region, hopper, bucket, schedule, shapes, tolerance);
   expect_right(region, ampere, bucket, candidates(*region, ampere, bucket).front(), {shapes.back()}, tolerance);
+}
+
+void expect_machine_code(const std::vector<std::shared_ptr<const TestRegion>>& regions) {
+  constexpr std::int64_t registers_of_block = 65536, static_shared_bytes = 48 << 10;
+  for (const char* part : {"a100", "h200", "b200"}) {
+    const auto backend = make_cuda_backend({.target = *target_named(part)});
+    for (const auto& region : regions) {
+      for (const ir::Schedule& schedule : backend->candidates(region->region, {})) {
+        SCOPED_TRACE(std::string(part) + " " + to_string(schedule));
+        const ir::KernelResources used = backend->compile(region->region, {}, schedule).resources;
+        EXPECT_EQ(used.spills, 0);
+        EXPECT_EQ(used.stack_bytes, 0);
+        EXPECT_LE(used.registers * schedule.field("threads"), registers_of_block);
+        EXPECT_LE(used.shared_bytes, static_shared_bytes);
+      }
+    }
+  }
 }
 
 ir::KernelError failure_of(const std::shared_ptr<const TestRegion>& region, const Symbols& symbols, const std::vector<ir::Tensor>& inputs) {

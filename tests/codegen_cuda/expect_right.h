@@ -25,6 +25,9 @@ void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTar
 void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
                   double tolerance = 2e-5);
 
+// Every candidate for any bucket, assembled for three parts: no spills, no stack, registers for a block, no more static shared memory than every block gets.
+void expect_machine_code(const std::vector<std::shared_ptr<const TestRegion>>& regions);
+
 // What the first failed check of the first candidate left in the error slot.
 ir::KernelError failure_of(const std::shared_ptr<const TestRegion>& region, const Symbols& symbols, const std::vector<ir::Tensor>& inputs);
 

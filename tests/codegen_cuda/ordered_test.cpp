@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <random>
 
-#include "codegen_cuda/backend.h"
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/expect_right.h"
 
@@ -200,18 +199,7 @@ fn @main(%x: Tensor[(n, 768), bf16], %i: Tensor[(k, 1), i64], %u: Tensor[(k, 768
   %y = scatter_nd(%x, %i, %u) {reduction = "add"}
   return %y
 })")};
-  for (const char* part : {"a100", "h200", "b200"}) {
-    const auto backend = make_cuda_backend({.target = *target_named(part)});
-    for (const auto& region : regions) {
-      for (const ir::Schedule& schedule : backend->candidates(region->region, {})) {
-        SCOPED_TRACE(std::string(part) + " " + to_string(schedule));
-        const ir::CompiledKernel kernel = backend->compile(region->region, {}, schedule);
-        EXPECT_EQ(kernel.resources.spills, 0);
-        EXPECT_EQ(kernel.resources.stack_bytes, 0);
-        EXPECT_LE(kernel.resources.registers * schedule.field("threads"), 65536);
-      }
-    }
-  }
+  expect_machine_code(regions);
 }
 
 TEST(CudaOrdered, EstimatesFollowTheSizes) {

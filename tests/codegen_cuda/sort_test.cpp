@@ -6,7 +6,6 @@
 #include <limits>
 #include <random>
 
-#include "codegen_cuda/backend.h"
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/expect_right.h"
 
@@ -138,19 +137,7 @@ fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n), i64]
   %i = argsort(%x) {axis = 0, slices = 1}
   return %i
 })")};
-  for (const char* part : {"a100", "h200", "b200"}) {
-    const auto backend = make_cuda_backend({.target = *target_named(part)});
-    for (const auto& region : regions) {
-      for (const ir::Schedule& schedule : backend->candidates(region->region, {})) {
-        SCOPED_TRACE(std::string(part) + " " + to_string(schedule));
-        const ir::CompiledKernel kernel = backend->compile(region->region, {}, schedule);
-        EXPECT_EQ(kernel.resources.spills, 0);
-        EXPECT_EQ(kernel.resources.stack_bytes, 0);
-        EXPECT_LE(kernel.resources.registers * schedule.field("threads"), 65536);
-        EXPECT_LE(kernel.resources.shared_bytes, 48 << 10);
-      }
-    }
-  }
+  expect_machine_code(regions);
 }
 
 TEST(CudaSort, EstimatesFollowTheSizes) {

@@ -238,6 +238,27 @@ TEST_F(CudaSessionTest, RefusedLaunchNamesItAndTheNextCallRuns) {
   expect_scaled(context.run({test::ramp(33)})[0], 33);
 }
 
+TEST_F(CudaSessionTest, KernelsThatDoNotFitTheDeviceAreRefusedAndCallsGoOn) {
+  const auto executable = scale();
+  Context context(executable);
+  const ir::Region& region = executable->program().kernels[0].region;
+  const auto refusal = [&](const std::function<void(ir::DeviceLaunch&)>& change) {
+    const ir::Schedule plain{.name = "plain", .fields = {}};
+    ir::CompiledKernel kernel = tests::host_kernel_backend(test::scale_backend())->compile(region, {}, plain);
+    change(kernel.launches.front());
+    return failure(ErrorKind::Resource, [&] { device_->load(region, {.bucket = {}, .schedule = plain}, kernel); });
+  };
+  EXPECT_EQ(refusal([](ir::DeviceLaunch& launch) { launch.block = {512, 4, 1}; }),
+            "region scale, schedule plain: the schedule wants 2048 threads a block, the GPU has at most 1024 (Pretended GPU)");
+  EXPECT_EQ(
+      refusal([](ir::DeviceLaunch& launch) { launch.shared_bytes = 300'000; }),
+      "region scale, schedule plain: the schedule wants 300000 bytes of shared memory a block, the GPU has at most 232448 (Pretended GPU)");
+  const std::string foreign = refusal([&](ir::DeviceLaunch&) { fake_.fail("module_load", cuda::no_binary_for_device); });
+  EXPECT_TRUE(foreign.starts_with("region scale, schedule plain: the driver (CUDA 13.0) does not accept the compiled kernel, ")) << foreign;
+  EXPECT_TRUE(foreign.ends_with("; a driver as new as the NVRTC library, or an older NVRTC library, helps (Pretended GPU)")) << foreign;
+  expect_scaled(context.run({test::ramp(33)})[0], 33);
+}
+
 TEST_F(CudaSessionTest, WhereNothingCanBeCapturedLaunchesServe) {
   Context context(scale());
   context.run({test::ramp(33)});
