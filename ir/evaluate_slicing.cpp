@@ -14,11 +14,12 @@ struct Range {
   std::int64_t length = 0;
 };
 
-// Python's range of indices for x[start:end:step] over an extent. 128 bits, because starts and ends go up to the ends of int64.
+// ONNX Slice's range of indices over an extent: Python's x[start:end:step], but a start that counts from the end beyond the first element means the first
+// in both directions. 128 bits, because starts and ends go up to the ends of int64.
 Range slice_range(__int128 start, __int128 end, __int128 step, __int128 extent) {
   const __int128 low = step > 0 ? 0 : -1;
   const __int128 high = step > 0 ? extent : extent - 1;
-  const __int128 first = std::clamp(start < 0 ? start + extent : start, low, high);
+  const __int128 first = std::clamp(start < 0 ? std::max<__int128>(start + extent, 0) : start, low, high);
   const __int128 last = std::clamp(end < 0 ? end + extent : end, low, high);
   const __int128 distance = step > 0 ? last - first : first - last;
   const __int128 stride = step > 0 ? step : -step;

@@ -29,8 +29,15 @@ Dim forward_extent(const Dim& extent, const Dim& start, const Dim& end, const Di
   return max(0, ceil_div(last - first, step));
 }
 
-Dim backward_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& stride, const SymbolTable& symbols) {
+// On an element where there is one: not before the first, as NumPy has it. -1 where there is none.
+Dim backward_start(const Dim& start, const Dim& extent, const SymbolTable& symbols) {
   const Dim first = clamped_bound(start, extent, -1, extent - 1, symbols);
+  if (start.is_constant(-1) || prove_less(start, 0, symbols) == Proof::No) return first;
+  return max(first, min(extent - 1, 0));
+}
+
+Dim backward_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& stride, const SymbolTable& symbols) {
+  const Dim first = backward_start(start, extent, symbols);
   const Dim last = clamped_bound(end, extent, -1, extent - 1, symbols);
   return max(0, ceil_div(first - last, stride));
 }
@@ -97,8 +104,8 @@ Contents slice_contents(const RuleContext& context, const Slice& slice) {
   const auto extent = static_cast<std::int64_t>(known->size());
   const SymbolTable no_symbols;
   const std::int64_t length = *slice_extent(extent, *start, *end, *step, no_symbols).constant();
-  const std::int64_t low = *step > 0 ? 0 : -1;
-  const std::int64_t first = *clamped_bound(*start, extent, low, low + extent, no_symbols).constant();
+  const Dim from = *step > 0 ? clamped_bound(*start, extent, 0, extent, no_symbols) : backward_start(*start, extent, no_symbols);
+  const std::int64_t first = *from.constant();
   std::vector<Dim> elements;
   for (std::int64_t i = 0; i < length; ++i) elements.push_back((*known)[static_cast<std::size_t>(first + i * *step)]);
   return elements;

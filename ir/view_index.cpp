@@ -11,11 +11,10 @@ Dim one_where_below(const Dim& value, const Dim& bound, const Dim& then, const D
   return select(Comparison::Less, value, bound, then, otherwise);
 }
 
-// NumPy: negative starts count from the end, then clamp to [0, extent] (or [-1, extent - 1] when stepping backwards).
+// ONNX Slice: negative starts count from the end, then clamp to [0, extent] (or to an element when stepping backwards).
 Dim clamped_start(const Dim& start, const Dim& extent, bool backwards, const SymbolTable& symbols) {
   Dim from_front = simplify(one_where_below(start, 0, start + extent, start), symbols);
-  Dim clamped = backwards ? max(Dim(-1), min(from_front, extent - 1)) : max(Dim(0), min(from_front, extent));
-  return simplify(clamped, symbols);
+  return simplify(max(Dim(0), min(from_front, backwards ? extent - 1 : extent)), symbols);
 }
 
 // A step beyond the extent reads one element, which no step leads to: 0, and products with it stay small.

@@ -80,6 +80,8 @@ bool OnnxExporter::add_plain(const Binding& binding, const Names& in, const Name
   const auto found = plain_ops().find(binding.op);
   if (found == plain_ops().end()) return false;
   if (binding.op == Op::is_inf && (has_attribute(binding, "negative") || has_attribute(binding, "positive"))) no("is_inf of one sign");
+  if (binding.op == Op::dyn_squeeze && type(binding.operands[1]).dims[0].is_constant(0))
+    no("dyn.squeeze over no axes, which ONNX Runtime takes for all");
   if (binding.op == Op::nonzero && type(binding.operands[0]).rank() == 0) no("nonzero of a scalar, which ONNX Runtime takes for a vector");
   node(found->second, in, {out[0]});
   return true;
@@ -87,7 +89,13 @@ bool OnnxExporter::add_plain(const Binding& binding, const Names& in, const Name
 
 bool OnnxExporter::add_movement(const Binding& binding, const Names& in, const Names& out) {
   switch (binding.op) {  // NOLINT: what is not here has no export
-    case Op::cast: node("Cast", in, {out[0]}).integer("to", onnx_type(dtype_attribute(binding, "to"))); return true;
+    case Op::cast: {
+      const DType to = dtype_attribute(binding, "to");
+      if (is_float(type(binding.operands[0]).dtype) && is_integer(to) && !is_signed(to))
+        no("casts of floats, which may be negative, to unsigned integers");
+      node("Cast", in, {out[0]}).integer("to", onnx_type(to));
+      return true;
+    }
     case Op::mod: {
       const bool real = is_float(type(binding.operands[0]).dtype), truncates = integer_attribute(binding, "truncate") != 0;
       if (real != truncates) no("mod of another sign");
