@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "ir/error.h"
 #include "tuner/median.h"
@@ -61,16 +64,17 @@ CostMatrix costs_of(const RegionLatencies& region) {
   return matrix;
 }
 
+// At a point, of the candidate that the table picks there.
+double picked_seconds(const RegionLatencies& region, std::span<const ir::TunedEntry> entries, std::size_t point) {
+  const ir::TunedEntry& row = entries[entry_at(entries, region.points[point])];
+  for (std::size_t c = 0; c < region.candidates.size(); ++c)
+    if (region.candidates[c].schedule == row.schedule && kernel_bucket(region, c) == row.kernel) return region.seconds[c][point];
+  internal_error("a table's rows are candidates");
+}
+
 double table_cost(const RegionLatencies& region, std::span<const ir::TunedEntry> entries) {
   double sum = 0;
-  for (std::size_t p = 0; p < region.points.size(); ++p) {
-    const ir::TunedEntry& row = entries[entry_at(entries, region.points[p])];
-    for (std::size_t c = 0; c < region.candidates.size(); ++c)
-      if (region.candidates[c].schedule == row.schedule && kernel_bucket(region, c) == row.kernel) {
-        sum += region.weights[p] * region.seconds[c][p];
-        break;
-      }
-  }
+  for (std::size_t p = 0; p < region.points.size(); ++p) sum += region.weights[p] * picked_seconds(region, entries, p);
   return sum;
 }
 
@@ -118,6 +122,62 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
   partition.lower_bound_seconds = std::max(lower_bound(matrices, most, chosen), partition.unlimited_seconds);
   partition.lower_bound_seconds = std::min(partition.lower_bound_seconds, partition.expected_seconds);
   return partition;
+}
+
+namespace {
+
+// Of one region's point: the time of what its table picks over the best candidate's. 1 where neither takes any.
+double slowdown(const RegionLatencies& region, const RegionChoice& choice, std::size_t point) {
+  const double taken = picked_seconds(region, choice.entries, point), best = region.seconds[fastest(region.seconds, point)][point];
+  return taken > best ? taken / best : 1;
+}
+
+Partition priced(std::span<const RegionLatencies> regions, Partition partition, const Partition& at) {
+  partition.expected_seconds = 0;
+  for (std::size_t r = 0; r < regions.size(); ++r) partition.expected_seconds += table_cost(regions[r], partition.regions[r].entries);
+  partition.lower_bound_seconds = std::min(at.lower_bound_seconds, partition.expected_seconds);
+  partition.unlimited_seconds = at.unlimited_seconds;
+  return partition;
+}
+
+}  // namespace
+
+double tail_slowdown(std::span<const RegionLatencies> regions, const Partition& partition) {
+  std::vector<std::pair<double, double>> launches;  // slowdown, weight
+  double all = 0;
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    for (std::size_t p = 0; p < regions[r].points.size(); ++p) {
+      launches.emplace_back(slowdown(regions[r], partition.regions[r], p), regions[r].weights[p]);
+      all += regions[r].weights[p];
+    }
+  }
+  std::ranges::sort(launches, std::greater());
+  double slower = 0;
+  for (const auto& [times, weight] : launches)
+    if ((slower += weight) > 0.01 * all) return times;
+  return 1;
+}
+
+Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels, const Tail& tail) {
+  constexpr int rounds = 8;
+  constexpr double raise = 3;
+  const Partition plain = choose_kernels(regions, most_kernels);
+  Partition best = plain;
+  double best_tail = tail_slowdown(regions, best);
+  std::vector<RegionLatencies> raised(regions.begin(), regions.end());
+  Partition last = plain;
+  for (int round = 0; round < rounds && best_tail > tail.most_slowdown; ++round) {
+    for (std::size_t r = 0; r < regions.size(); ++r)
+      for (std::size_t p = 0; p < regions[r].points.size(); ++p)
+        if (slowdown(regions[r], last.regions[r], p) > tail.most_slowdown) raised[r].weights[p] *= raise;
+    last = priced(regions, choose_kernels(raised, most_kernels), plain);
+    const double last_tail = tail_slowdown(regions, last);
+    if (last_tail < best_tail && last.expected_seconds <= (1 + tail.price) * plain.expected_seconds) {
+      best = last;
+      best_tail = last_tail;
+    }
+  }
+  return best;
 }
 
 std::size_t entry_at(std::span<const ir::TunedEntry> entries, std::span<const std::int64_t> keys) {

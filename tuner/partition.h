@@ -57,6 +57,16 @@ struct Partition {
 // numbers are missing or not finite. A region's table has at most `most_entries` rows.
 Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels, std::size_t most_entries = 64);
 
+// The same with an eye on the rare: while the slowest hundredth of launches takes more than `most_slowdown` times the best candidate's time, launches beyond that
+// count for more, tables are chosen anew, and kept where the slowest hundredth gains and the expected seconds grow by no more than the share `price`.
+struct Tail {
+  double most_slowdown = 1.05;
+  double price = 0.01;
+};
+Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels, const Tail& tail);
+// The 99th percentile over launches of the time that the tables' kernels take, over the best candidate's.
+double tail_slowdown(std::span<const RegionLatencies> regions, const Partition& partition);
+
 // The row that a table picks at a point; entries.size() where none contains it.
 std::size_t entry_at(std::span<const ir::TunedEntry> entries, std::span<const std::int64_t> keys);
 

@@ -472,7 +472,7 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   const auto conclude = [&] {
     result.latencies = latencies_of(run.search(), points.regions, subject, run.noise(), device.measured);
     result.refined = run.refined(result.latencies);
-    result.partition = choose_kernels(result.refined, rules.most_kernels);
+    result.partition = choose_kernels(result.refined, rules.most_kernels, Tail{});
     result.trials = run.trials();
     result.reused = run.reused();
     result.space = run.space();

@@ -93,6 +93,23 @@ TEST(Partition, AnEdgeLiesWhereTheBackendSaysThatTheBestMayChange) {
   EXPECT_EQ(to_string(partition.regions[0].entries[0].bucket), "[1, 24]");
 }
 
+// A short launch hardly shows in the expected seconds, but in the tail of the slowest.
+TEST(Partition, TheTailIsMendedWhereThatCostsLittle) {
+  const auto regions = [](double at_most) { return std::vector{region_of({{1, 0.02}, {at_most, 0.01}}, {97, 3})}; };
+  const auto kept = [](const std::vector<RegionLatencies>& from, const Partition& partition) {
+    return to_string(from[0].candidates[partition.regions[0].candidates.at(0)].schedule);
+  };
+  const auto cheap = regions(1.005), dear = regions(1.02);
+  const Partition plain = choose_kernels(cheap, 1);
+  EXPECT_EQ(kept(cheap, plain), "s0");
+  EXPECT_DOUBLE_EQ(tail_slowdown(cheap, plain), 2);
+  const Partition mended = choose_kernels(cheap, 1, Tail{});
+  EXPECT_EQ(kept(cheap, mended), "s1");
+  EXPECT_DOUBLE_EQ(tail_slowdown(cheap, mended), 1.005);
+  EXPECT_DOUBLE_EQ(mended.expected_seconds, 97 * 1.005 + 3 * 0.01);
+  EXPECT_EQ(kept(dear, choose_kernels(dear, 1, Tail{})), "s0");
+}
+
 TEST(Partition, TheBudgetGoesWhereItWinsMost) {
   const std::vector regions{region_of({{2, 1}, {1, 2}}), region_of({{20, 10}, {10, 20}}), region_of({{7, 7}})};
   const Partition partition = choose_kernels(regions, 4);
