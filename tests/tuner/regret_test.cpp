@@ -85,10 +85,11 @@ TEST(Regret, LuckCountsForNobody) {
 // Rounds of timing in which both schedules scatter: `small` around 100, `large` around `large` at one point.
 FreshLatencies noisy(double large, int rounds, double scatter, std::uint32_t seed) {
   std::mt19937 random(seed);
-  std::normal_distribution<double> noise(1, scatter);
+  std::normal_distribution<double> normal;
+  const auto noise = [&] { return 1 + scatter * normal(random); };
   FreshLatencies fresh{crossing({100}), {}};
   for (int round = 0; round < rounds; ++round) {
-    const std::vector<std::vector<double>> seconds{{100 * noise(random)}, {large * noise(random)}};
+    const std::vector<std::vector<double>> seconds{{100 * noise()}, {large * noise()}};
     if (round == 0) fresh.latencies.seconds = seconds;
     else fresh.again.push_back(seconds);
   }
