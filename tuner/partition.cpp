@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -12,6 +11,7 @@
 
 #include "ir/error.h"
 #include "tuner/median.h"
+#include "tuner/statistics.h"
 #include "tuner/strategies.h"
 #include "tuner/table_builder.h"
 
@@ -144,18 +144,10 @@ Partition priced(std::span<const RegionLatencies> regions, Partition partition, 
 
 double tail_slowdown(std::span<const RegionLatencies> regions, const Partition& partition) {
   std::vector<std::pair<double, double>> launches;  // slowdown, weight
-  double all = 0;
-  for (std::size_t r = 0; r < regions.size(); ++r) {
-    for (std::size_t p = 0; p < regions[r].points.size(); ++p) {
+  for (std::size_t r = 0; r < regions.size(); ++r)
+    for (std::size_t p = 0; p < regions[r].points.size(); ++p)
       launches.emplace_back(slowdown(regions[r], partition.regions[r], p), regions[r].weights[p]);
-      all += regions[r].weights[p];
-    }
-  }
-  std::ranges::sort(launches, std::greater());
-  double slower = 0;
-  for (const auto& [times, weight] : launches)
-    if ((slower += weight) > 0.01 * all) return times;
-  return 1;
+  return weighted_percentile_99(std::move(launches));
 }
 
 Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels, const Tail& tail) {

@@ -36,13 +36,7 @@ Regret regret_of(const std::vector<Paid>& all) {
   if (!(weight > 0)) return regret;
   regret.expected_total = best > 0 ? paid / best - 1 : 0;
   regret.mean = ratios / weight;
-  std::ranges::sort(by_ratio);
-  double reached = 0;
-  for (const auto& [ratio, share] : by_ratio) {
-    reached += share;
-    regret.percentile_99 = ratio;
-    if (reached >= 0.99 * weight) break;
-  }
+  regret.percentile_99 = weighted_percentile_99(std::move(by_ratio));
   regret.expected_total_interval = {regret.expected_total, regret.expected_total};
   regret.percentile_99_interval = {regret.percentile_99, regret.percentile_99};
   return regret;

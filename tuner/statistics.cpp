@@ -29,6 +29,15 @@ Interval95 median_interval(std::vector<double> values) {
   return {values[cut], values[count - 1 - cut]};
 }
 
+double weighted_percentile_99(std::vector<std::pair<double, double>> values) {
+  std::ranges::sort(values);
+  double all = 0, reached = 0;
+  for (const auto& [value, weight] : values) all += weight;
+  for (const auto& [value, weight] : values)
+    if ((reached += weight) >= 0.99 * all) return value;
+  return values.empty() ? 0 : values.back().first;
+}
+
 std::vector<double> ratios(std::span<const double> values, std::span<const double> other) {
   std::vector<double> result;
   for (std::size_t i = 0; i < std::min(values.size(), other.size()); ++i)

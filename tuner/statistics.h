@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace anydim::tuner {
@@ -16,6 +17,9 @@ struct Interval95 {
 };
 // Of the median: order statistics whose binomial coverage is 95 % at least (all values where there are fewer than six).
 Interval95 median_interval(std::vector<double> values);
+
+// The least of the values (each with its weight, not negative) that 99 % of all weight do not exceed; 0 for none.
+double weighted_percentile_99(std::vector<std::pair<double, double>> values);
 
 // values[i] / other[i], for pairs taken in turn.
 std::vector<double> ratios(std::span<const double> values, std::span<const double> other);
