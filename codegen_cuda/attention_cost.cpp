@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "codegen_cuda/attention_schedule.h"
+#include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
@@ -37,10 +38,8 @@ double launch_time(const CudaTarget& target, double blocks, double resident, dou
 
 AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
   const ir::AttentionForm& form = attention_form(inputs);
-  ir::Dim points = 1;
-  for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
   constexpr double middling = 128;
-  AttentionSizes sizes{.points = extent_at(inputs, points, keys, middling),
+  AttentionSizes sizes{.points = extent_at(inputs, inputs.facts->points, keys, middling),
                        .rows = extent_at(inputs, form.row.extent, keys, middling),
                        .keys = extent_at(inputs, form.key.extent, keys, middling),
                        .depth = extent_at(inputs, form.depth.extent, keys, middling),
@@ -52,7 +51,7 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
     sizes.points *= length > 0 ? sizes.rows / length : 0;
     sizes.rows = sizes.keys = length;
   }
-  const KeyRange range = key_range(form, inputs.form.symbols);
+  const KeyRange& range = inputs.facts->key_range;
   if (!range.begins.empty() || !range.ends.empty()) sizes.visible = 0.5;
   const ir::DType stored = form.k.steps.front().dtype;
   sizes.element_bytes = ir::is_float(stored) ? static_cast<double>(ir::size_of(stored)) : 4;
@@ -150,13 +149,11 @@ std::vector<ir::Schedule> cheapest(const Skeleton& skeleton, const PlanInputs& i
 
 std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs) {
   const ir::AttentionForm& form = attention_form(inputs);
-  ir::Dim points = 1;
-  for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
   const std::int64_t processors = inputs.target.multiprocessors;
   std::vector<std::vector<std::int64_t>> edges;
   for (const ir::Dim& key : inputs.region.keys) {
     if (key == form.row.extent || key == form.key.extent) edges.push_back({17, 33, 65, 129, 257, 513, 1025});
-    else if (key == points) edges.push_back({processors / 2 + 1, processors + 1, 4 * processors + 1, 16 * processors + 1});
+    else if (key == inputs.facts->points) edges.push_back({processors / 2 + 1, processors + 1, 4 * processors + 1, 16 * processors + 1});
     else edges.emplace_back();
   }
   return edges;

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "codegen_cuda/form_facts.h"
+
 namespace anydim::codegen_cuda {
 
 namespace {
@@ -159,7 +161,7 @@ std::string form_members(const AttentionOperands& operands, const AttentionScore
 
 void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const std::string& block_rows,
                  const std::string& points, const std::string& slot) {
-  const KeyRange range = key_range(form, kernel.inputs().form.symbols);
+  const KeyRange& range = kernel.inputs().facts->key_range;
   const bool later_rows_see_more = !range.ends.empty() && range.begins.empty();
   const Dim count = batch_points(form);
   if (form.segments) {

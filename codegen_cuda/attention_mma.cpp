@@ -6,6 +6,7 @@
 #include "codegen_cuda/attention_entry.h"
 #include "codegen_cuda/attention_schedule.h"
 #include "codegen_cuda/attention_skeletons.h"
+#include "codegen_cuda/form_facts.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cuda {
@@ -24,7 +25,7 @@ class AttentionMma final : public Skeleton {
     // Rows and keys are counted in 32 bits.
     for (const Dim& extent : {form.row.extent, form.key.extent})
       if (ir::bounds(extent, inputs.form.symbols).high > ir::default_symbol_maximum) return false;
-    return attention_operands(inputs.region, form, inputs.form.symbols).has_value();
+    return inputs.facts->attention.has_value();
   }
 
   bool takes_segments() const override { return true; }
@@ -38,7 +39,7 @@ class AttentionMma final : public Skeleton {
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override;
 
  private:
-  static bool has_column(const PlanInputs& inputs) { return attention_score(attention_form(inputs)).form == ScoreForm::Column; }
+  static bool has_column(const PlanInputs& inputs) { return inputs.facts->score.form == ScoreForm::Column; }
 };
 
 std::vector<ir::Schedule> AttentionMma::candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const {
@@ -89,7 +90,7 @@ std::optional<std::string> AttentionMma::misfit(const PlanInputs& inputs, const 
   const std::int64_t shared = fields.shared_bytes(depth, width, has_column(inputs));
   if (shared > inputs.target.shared_per_block)
     return fmt::format("{} bytes of shared memory; a block may have {}", shared, inputs.target.shared_per_block);
-  if (fields.points > 1 && fields.warps > 1 && key_range(form, inputs.form.symbols).depends_on_batch)
+  if (fields.points > 1 && fields.warps > 1 && inputs.facts->key_range.depends_on_batch)
     return "batch points that share a barrier see different numbers of keys";
   return std::nullopt;
 }
@@ -110,9 +111,9 @@ using Kernel = AttentionMma<Attention>;
 EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool) const {
   const AttentionMmaSchedule fields = AttentionMmaSchedule::from(schedule);
   const ir::AttentionForm& form = attention_form(inputs);
-  const auto operands = attention_operands(inputs.region, form, inputs.form.symbols);
+  const auto& operands = inputs.facts->attention;
   internal_check(operands.has_value(), "attention_mma emits what it accepts");
-  const AttentionScore score = attention_score(form);
+  const AttentionScore& score = inputs.facts->score;
 
   KernelWriter kernel(inputs, bucket, fmt::format("// {}: {}\n", inputs.region.name, to_string(schedule)));
   for (const char* piece : {"report", "tensor_cores", "attention_blocks", "attention", "attention_mma"}) kernel.use(piece);

@@ -6,6 +6,7 @@
 #include "codegen_cuda/attention_entry.h"
 #include "codegen_cuda/attention_schedule.h"
 #include "codegen_cuda/attention_skeletons.h"
+#include "codegen_cuda/form_facts.h"
 
 namespace anydim::codegen_cuda {
 
@@ -65,7 +66,7 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
   line("depth", form.depth.extent);
   line("width", form.width.extent);
   scope.line("const long long width_blocks = (width + Kernel::tile_width - 1) / Kernel::tile_width;");
-  const KeyRange range = key_range(form, inputs.form.symbols);
+  const KeyRange& range = inputs.facts->key_range;
   const bool wide_point = !kernel.fits_int(points);
   if (form.segments) {
     kernel.use("report");

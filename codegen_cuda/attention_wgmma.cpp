@@ -6,6 +6,7 @@
 #include "codegen_cuda/attention_entry.h"
 #include "codegen_cuda/attention_schedule.h"
 #include "codegen_cuda/attention_skeletons.h"
+#include "codegen_cuda/form_facts.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cuda {
@@ -51,7 +52,7 @@ struct MappedOperands {
 
 std::optional<MappedOperands> mapped_operands(const PlanInputs& inputs, std::int64_t tile_keys) {
   const ir::SymbolTable& symbols = inputs.form.symbols;
-  auto operands = attention_operands(inputs.region, attention_form(inputs), symbols);
+  const auto& operands = inputs.facts->attention;
   if (!operands) return std::nullopt;
   const auto fits = [](std::int64_t columns) { return columns == 32 || columns == 64 || columns == 128; };
   if (!fits(operands->depth) || !fits(operands->width)) return std::nullopt;
@@ -114,7 +115,7 @@ class AttentionWgmma final : public Skeleton {
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override;
 
  private:
-  static bool has_column(const PlanInputs& inputs) { return attention_score(attention_form(inputs)).form == ScoreForm::Column; }
+  static bool has_column(const PlanInputs& inputs) { return inputs.facts->score.form == ScoreForm::Column; }
 };
 
 std::vector<ir::Schedule> AttentionWgmma::candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const {
@@ -168,7 +169,7 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
   const ir::AttentionForm& form = attention_form(inputs);
   const auto mapped = mapped_operands(inputs, fields.keys);
   internal_check(mapped.has_value(), "attention_wgmma emits what it accepts");
-  const AttentionScore score = attention_score(form);
+  const AttentionScore& score = inputs.facts->score;
 
   KernelWriter kernel(inputs, bucket, fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule), checked ? ", checked" : ""));
   for (const char* piece :

@@ -24,17 +24,31 @@ bool accepts(const Skeleton& skeleton, const PlanInputs& inputs) {
   return (skeleton.takes_segments() || !ir::has_segments(inputs.form)) && skeleton.accepts(inputs);
 }
 
-const Skeleton& skeleton_of(const Skeletons& skeletons, const PlanInputs& inputs, const ir::Schedule& schedule) {
-  for (const auto& skeleton : skeletons) {
-    if (skeleton->name() == schedule.name && accepts(*skeleton, inputs)) return *skeleton;
+// A region's form, and which skeletons compute it.
+struct KnownForm {
+  ir::LoopForm form;
+  std::shared_ptr<const FormFacts> facts;
+  std::vector<const Skeleton*> skeletons;
+
+  KnownForm(const CudaTarget& target, const Skeletons& all, const ir::Region& region)
+      : form(ir::derive_loop_form(region)), facts(derive_facts(target, region, form)) {
+    for (const auto& skeleton : all)
+      if (accepts(*skeleton, {target, region, form, facts})) skeletons.push_back(skeleton.get());
+  }
+  KnownForm(const KnownForm&) = delete;  // facts point into the form
+  KnownForm& operator=(const KnownForm&) = delete;
+};
+
+const Skeleton& skeleton_of(const KnownForm& known, const CudaTarget& target, const ir::Schedule& schedule) {
+  for (const Skeleton* skeleton : known.skeletons) {
+    if (skeleton->name() == schedule.name) return *skeleton;
   }
   throw Error(ErrorKind::Unsupported, fmt::format("the schedule `{}` does not compute a region of kind {} on {}", to_string(schedule),
-                                                  ir::skeleton_name(inputs.form), inputs.target.architecture));
+                                                  ir::skeleton_name(known.form), target.architecture));
 }
 
-EmittedKernel emit(const Skeletons& skeletons, const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule,
-                   bool checked) {
-  const Skeleton& skeleton = skeleton_of(skeletons, inputs, schedule);
+EmittedKernel emit(const KnownForm& known, const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {
+  const Skeleton& skeleton = skeleton_of(known, inputs.target, schedule);
   if (const auto why = skeleton.misfit(inputs, schedule)) {
     throw Error(ErrorKind::Resource, fmt::format("the schedule `{}` does not fit {} ({}): {}", to_string(schedule), inputs.target.name,
                                                  inputs.target.architecture, *why));
@@ -69,32 +83,29 @@ class CudaBackend : public ir::Backend {
   }
 
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
-    const auto form = form_of(region);
-    const PlanInputs inputs{options_.target, region, *form};
+    const auto known = known_form(region);
+    const PlanInputs inputs = inputs_of(region, *known);
     std::vector<ir::Schedule> schedules;
-    for (const auto& skeleton : skeletons_) {
-      if (!accepts(*skeleton, inputs)) continue;
+    for (const Skeleton* skeleton : known->skeletons) {
       for (ir::Schedule& schedule : skeleton->candidates(inputs, bucket)) schedules.push_back(std::move(schedule));
     }
     if (schedules.empty()) {
       throw Error(ErrorKind::Unsupported, fmt::format("the region {} of kind {} has no kernel for {}", region.name,
-                                                      ir::skeleton_name(*form), options_.target.architecture));
+                                                      ir::skeleton_name(known->form), options_.target.architecture));
     }
     return schedules;
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int) const override {
-    const auto form = form_of(region);
-    const PlanInputs inputs{options_.target, region, *form};
-    return skeleton_of(skeletons_, inputs, schedule).estimate(inputs, schedule, keys);
+    const auto known = known_form(region);
+    return skeleton_of(*known, options_.target, schedule).estimate(inputs_of(region, *known), schedule, keys);
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
-    const auto form = form_of(region);
-    const PlanInputs inputs{options_.target, region, *form};
+    const auto known = known_form(region);
+    const PlanInputs inputs = inputs_of(region, *known);
     std::vector<std::vector<std::int64_t>> edges(region.keys.size());
-    for (const auto& skeleton : skeletons_) {
-      if (!skeleton->accepts(inputs)) continue;
+    for (const Skeleton* skeleton : known->skeletons) {
       const auto own = skeleton->key_edges(inputs);
       for (std::size_t i = 0; i < std::min(edges.size(), own.size()); ++i) edges[i].insert(edges[i].end(), own[i].begin(), own[i].end());
     }
@@ -106,8 +117,8 @@ class CudaBackend : public ir::Backend {
   }
 
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
-    const auto form = form_of(region);
-    const EmittedKernel emitted = emit(skeletons_, {options_.target, region, *form}, bucket, schedule, options_.checked);
+    const auto known = known_form(region);
+    const EmittedKernel emitted = emit(*known, inputs_of(region, *known), bucket, schedule, options_.checked);
     if (emitted.source.empty()) {
       ir::CompiledKernel call;
       call.scratch_bytes = emitted.workspace_bytes;
@@ -119,8 +130,8 @@ class CudaBackend : public ir::Backend {
   }
 
   LibraryChoice library_schedule(const ir::Region& region) const override {
-    const auto form = form_of(region);
-    LibraryForm library = library_form({options_.target, region, *form});
+    const auto known = known_form(region);
+    LibraryForm library = library_form(inputs_of(region, *known));
     if (!library.product) return {std::nullopt, std::move(library.reason)};
     return {ir::Schedule{.name = library_schedule_name, .fields = {}}, {}};
   }
@@ -134,20 +145,25 @@ class CudaBackend : public ir::Backend {
     return nvrtc_;
   }
 
-  // The loop form of a sealed region is derived once: costs are asked for many shapes.
-  std::shared_ptr<const ir::LoopForm> form_of(const ir::Region& region) const {
-    if (region.identity.empty()) return std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
+  // The form of a sealed region is derived once: costs are asked for many shapes.
+  std::shared_ptr<const KnownForm> known_form(const ir::Region& region) const {
+    const auto derive = [&] { return std::make_shared<const KnownForm>(options_.target, skeletons_, region); };
+    if (region.identity.empty()) return derive();
     const std::lock_guard lock(forms_mutex_);
-    std::shared_ptr<const ir::LoopForm>& form = forms_[region.identity];
-    if (!form) form = std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
-    return form;
+    std::shared_ptr<const KnownForm>& known = forms_[region.identity];
+    if (!known) known = derive();
+    return known;
+  }
+
+  PlanInputs inputs_of(const ir::Region& region, const KnownForm& known) const {
+    return {options_.target, region, known.form, known.facts};
   }
 
   CudaOptions options_;
   Skeletons skeletons_;
   mutable std::mutex nvrtc_mutex_, forms_mutex_;
   mutable std::shared_ptr<const Nvrtc> nvrtc_;
-  mutable std::map<std::string, std::shared_ptr<const ir::LoopForm>> forms_;  // by the region's identity
+  mutable std::map<std::string, std::shared_ptr<const KnownForm>> forms_;  // by the region's identity
 };
 
 }  // namespace
@@ -156,8 +172,9 @@ std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options) { ret
 
 std::string cuda_source(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
                         bool checked) {
-  const ir::LoopForm form = ir::derive_loop_form(region);
-  return emit(all_skeletons(), {target, region, form}, bucket, schedule, checked).source;
+  const Skeletons skeletons = all_skeletons();
+  const KnownForm known(target, skeletons, region);
+  return emit(known, {target, region, known.form, known.facts}, bucket, schedule, checked).source;
 }
 
 }  // namespace anydim::codegen_cuda

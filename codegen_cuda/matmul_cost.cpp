@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul_skeletons.h"
 #include "codegen_cuda/work.h"
 
@@ -28,10 +29,8 @@ double ceiling(double a, double b) { return std::ceil(a / b); }
 
 MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
   const ir::MatmulForm& form = form_of(inputs);
-  ir::Dim batch = 1;
-  for (const ir::Iteration& iteration : form.batch) batch = batch * iteration.extent;
   const auto size = [&](const ir::Dim& extent) { return static_cast<std::int64_t>(extent_at(inputs, extent, keys)); };
-  return {.batch = size(batch), .rows = size(form.m.extent), .columns = size(form.n.extent), .depth = size(form.k.extent)};
+  return {.batch = size(inputs.facts->points), .rows = size(form.m.extent), .columns = size(form.n.extent), .depth = size(form.k.extent)};
 }
 
 std::vector<std::int64_t> typical_keys(const PlanInputs& inputs, const ir::Bucket& bucket) {

@@ -8,7 +8,7 @@
 namespace anydim::codegen_cuda {
 
 // What the schedule multiplies; nullopt where its kind of tensor core does not take the form.
-std::optional<TensorOperands> mma_operands(const PlanInputs& inputs, bool tf32);
+const std::optional<TensorOperands>& mma_operands(const PlanInputs& inputs, bool tf32);
 
 // Dynamic shared memory of a block.
 std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul_cost.h"
 #include "codegen_cuda/matmul_mma.h"
 #include "codegen_cuda/matmul_rows.h"
@@ -36,12 +37,12 @@ class MmaSkeleton final : public Skeleton {
 
   bool accepts(const PlanInputs& inputs) const override {
     return std::holds_alternative<ir::MatmulForm>(inputs.form.skeleton) && inputs.target.capability() >= 80 &&
-           (inputs.target.tf32 || !tf32_) && mma_operands(inputs, tf32_).has_value();
+           mma_operands(inputs, tf32_).has_value();
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
     const ir::MatmulForm& form = form_of(inputs);
-    const TensorOperands operands = mma_operands(inputs, tf32_).value();
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
     std::vector<MmaSchedule> found;
@@ -77,14 +78,14 @@ class MmaSkeleton final : public Skeleton {
   }
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
-    const TensorOperands operands = mma_operands(inputs, tf32_).value();
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
 
   std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
-    const TensorOperands operands = mma_operands(inputs, tf32_).value();
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     return reason_against(inputs, operands, MmaSchedule::from(schedule));
   }
 
@@ -159,9 +160,8 @@ class MmaSkeleton final : public Skeleton {
 
 }  // namespace
 
-std::optional<TensorOperands> mma_operands(const PlanInputs& inputs, bool tf32) {
-  return tf32 ? tf32_operands(inputs.region, form_of(inputs), inputs.form.symbols)
-              : tensor_operands(inputs.region, form_of(inputs), inputs.form.symbols);
+const std::optional<TensorOperands>& mma_operands(const PlanInputs& inputs, bool tf32) {
+  return tf32 ? inputs.facts->tf32 : inputs.facts->tensor;
 }
 
 std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& operands) {

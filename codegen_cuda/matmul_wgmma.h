@@ -16,7 +16,9 @@ struct BoxedOperands {
   const ir::Store* result = nullptr;
   std::int64_t result_bytes = 0;  // of an element; 0: none
 };
-std::optional<BoxedOperands> boxed_operands(const PlanInputs& inputs);
+// nullopt where one of the operands can't be brought.
+std::optional<BoxedOperands> boxed_operands(const ir::Region& region, const ir::MatmulForm& form, const TensorOperands& operands,
+                                            const ir::SymbolTable& symbols);
 
 // Dynamic shared memory of a block.
 std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule);

@@ -1,6 +1,7 @@
 // matmul_wgmma as CUDA C++: one warpgroup starts copies, the others multiply and finish their rows (device/matmul_wgmma.cuh).
 #include <fmt/format.h>
 
+#include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul_parts.h"
 #include "codegen_cuda/matmul_rows.h"
 #include "codegen_cuda/matmul_wgmma.h"
@@ -18,7 +19,7 @@ class WgmmaEmitter {
   WgmmaEmitter(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked)
       : kernel_(inputs, bucket, fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule), checked ? ", checked" : "")),
         form_(std::get<ir::MatmulForm>(inputs.form.skeleton)), schedule_(WgmmaSchedule::from(schedule)),
-        operands_(boxed_operands(inputs).value()), result_(schedule_.boxed != 0 ? operands_.result : nullptr), checked_(checked),
+        operands_(inputs.facts->boxed.value()), result_(schedule_.boxed != 0 ? operands_.result : nullptr), checked_(checked),
         registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
         shape_{.rows = schedule_.swapped ? schedule_.block_columns : schedule_.block_rows * schedule_.multicast,
                .columns = schedule_.swapped ? schedule_.block_rows : schedule_.block_columns * schedule_.beside,
@@ -320,21 +321,19 @@ struct Tile {{
   std::string first_tile_number_;
 };
 
-const ir::TensorType& result_type(const PlanInputs& inputs, const ir::Store& store) {
-  const ir::Function& body = inputs.region.body;
+const ir::TensorType& result_type(const ir::Region& region, const ir::Store& store) {
+  const ir::Function& body = region.body;
   return body.tensor_type(body.body.results.at(static_cast<std::size_t>(store.output)));
 }
 
-const ir::Store* boxed_result(const PlanInputs& inputs) {
-  const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
+const ir::Store* boxed_result(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
   if (!form.rows.empty() || !form.batch.empty() || form.stores.size() != 1) return nullptr;
   const ir::Store& store = form.stores.front();
-  const ir::TensorType& type = result_type(inputs, store);
+  const ir::TensorType& type = result_type(region, store);
   constexpr std::int64_t stride_bytes = 16;  // of tensor memory access
   const auto bytes = static_cast<std::int64_t>(ir::size_of(type.dtype));
   const auto columns = form.n.extent.constant();
   if ((bytes != 2 && bytes != 4) || !columns || *columns == 0 || *columns * bytes % stride_bytes != 0) return nullptr;
-  const ir::SymbolTable& symbols = inputs.form.symbols;
   const auto same = [&](const ir::Dim& a, const ir::Dim& b) { return ir::simplify(a, symbols) == ir::simplify(b, symbols); };
   const ir::Dim place = ir::Dim::symbol(form.m.symbol) * *columns + ir::Dim::symbol(form.n.symbol);
   const bool whole = same(ir::product(type.dims), form.m.extent * *columns);
@@ -343,15 +342,13 @@ const ir::Store* boxed_result(const PlanInputs& inputs) {
 
 }  // namespace
 
-std::optional<BoxedOperands> boxed_operands(const PlanInputs& inputs) {
-  const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
-  const auto operands = tensor_operands(inputs.region, form, inputs.form.symbols);
-  if (!operands) return std::nullopt;
-  const auto left = boxed_operand(operands->left, form, form.m), right = boxed_operand(operands->right, form, form.n);
+std::optional<BoxedOperands> boxed_operands(const ir::Region& region, const ir::MatmulForm& form, const TensorOperands& operands,
+                                            const ir::SymbolTable& symbols) {
+  const auto left = boxed_operand(operands.left, form, form.m), right = boxed_operand(operands.right, form, form.n);
   if (!left || !right) return std::nullopt;
-  const ir::Store* result = boxed_result(inputs);
-  const std::int64_t bytes = result == nullptr ? 0 : static_cast<std::int64_t>(ir::size_of(result_type(inputs, *result).dtype));
-  return BoxedOperands{.dtype = operands->dtype, .left = *left, .right = *right, .result = result, .result_bytes = bytes};
+  const ir::Store* result = boxed_result(region, form, symbols);
+  const std::int64_t bytes = result == nullptr ? 0 : static_cast<std::int64_t>(ir::size_of(result_type(region, *result).dtype));
+  return BoxedOperands{.dtype = operands.dtype, .left = *left, .right = *right, .result = result, .result_bytes = bytes};
 }
 
 std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul_rows.h"
 #include "codegen_cuda/matmul_skeletons.h"
 #include "codegen_cuda/matmul_wgmma.h"
@@ -18,13 +19,13 @@ class WgmmaSkeleton final : public Skeleton {
   std::string_view name() const override { return "matmul_wgmma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<ir::MatmulForm>(inputs.form.skeleton) && inputs.target.has_wgmma() && boxed_operands(inputs).has_value();
+    return std::holds_alternative<ir::MatmulForm>(inputs.form.skeleton) && inputs.facts->boxed.has_value();
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
-    const BoxedOperands operands = boxed_operands(inputs).value();
+    const BoxedOperands& operands = inputs.facts->boxed.value();
     const auto& form = std::get<ir::MatmulForm>(inputs.form.skeleton);
     std::vector<WgmmaSchedule> found;
     const auto add = [&](WgmmaSchedule schedule) {
@@ -88,7 +89,7 @@ class WgmmaSkeleton final : public Skeleton {
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
 
   std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
-    return reason_against(inputs, boxed_operands(inputs).value(), WgmmaSchedule::from(schedule));
+    return reason_against(inputs, inputs.facts->boxed.value(), WgmmaSchedule::from(schedule));
   }
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override {

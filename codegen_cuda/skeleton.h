@@ -16,11 +16,17 @@
 
 namespace anydim::codegen_cuda {
 
-// What is asked about: the form of one region on one device. Keys are values of Region::keys, in order.
+// What skeletons derive from a form whatever the schedule and the shape (form_facts.h).
+struct FormFacts;
+std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir::Region& region, const ir::LoopForm& form);
+
+// What is asked about: the form of one region on one device. Keys are values of Region::keys, in order. The facts may be handed on from one question to
+// the next about the same target, region and form.
 struct PlanInputs {
   const CudaTarget& target;
   const ir::Region& region;
   const ir::LoopForm& form;
+  std::shared_ptr<const FormFacts> facts = derive_facts(target, region, form);
 };
 
 struct EmittedKernel {

@@ -18,7 +18,7 @@ std::optional<std::int64_t> Schedule::find(std::string_view key) const {
 
 std::int64_t Schedule::field(std::string_view key) const {
   const auto found = find(key);
-  internal_check(found.has_value(), fmt::format("the schedule `{}` has a field {}", to_string(*this), key));
+  if (!found) internal_error(fmt::format("the schedule `{}` has a field {}", to_string(*this), key));
   return *found;
 }
 

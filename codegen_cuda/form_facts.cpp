@@ -1,0 +1,22 @@
+#include "codegen_cuda/form_facts.h"
+
+namespace anydim::codegen_cuda {
+
+std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir::Region& region, const ir::LoopForm& form) {
+  FormFacts facts;
+  if (const auto* matmul = std::get_if<ir::MatmulForm>(&form.skeleton)) {
+    facts.tensor = tensor_operands(region, *matmul, form.symbols);
+    if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
+    if (target.has_wgmma() && facts.tensor) facts.boxed = boxed_operands(region, *matmul, *facts.tensor, form.symbols);
+    for (const ir::Iteration& iteration : matmul->batch) facts.points = facts.points * iteration.extent;
+  }
+  if (const auto* attention = std::get_if<ir::AttentionForm>(&form.skeleton)) {
+    facts.attention = attention_operands(region, *attention, form.symbols);
+    facts.score = attention_score(*attention);
+    facts.key_range = key_range(*attention, form.symbols);
+    for (const ir::Iteration& iteration : attention->batch) facts.points = facts.points * iteration.extent;
+  }
+  return std::make_shared<const FormFacts>(std::move(facts));
+}
+
+}  // namespace anydim::codegen_cuda

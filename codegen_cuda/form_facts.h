@@ -1,0 +1,28 @@
+// What is derived from a form once, for all the schedules and shapes that are asked about: costs are estimated thousands of times for one table.
+#pragma once
+
+#include <optional>
+
+#include "codegen_cuda/attention_operands.h"
+#include "codegen_cuda/attention_score.h"
+#include "codegen_cuda/matmul_operands.h"
+#include "codegen_cuda/matmul_wgmma.h"
+#include "codegen_cuda/skeleton.h"
+
+namespace anydim::codegen_cuda {
+
+// Only what belongs to the form's kind is filled in. Operands are nullopt where their kind of tensor core does not take the form.
+struct FormFacts {
+  // Of a product.
+  std::optional<TensorOperands> tensor;
+  std::optional<TensorOperands> tf32;  // where the target allows it
+  std::optional<BoxedOperands> boxed;  // where the target has wgmma; points into the form
+  // Of attention.
+  std::optional<AttentionOperands> attention;
+  AttentionScore score;
+  KeyRange key_range;
+  // Batch points of either.
+  ir::Dim points = 1;
+};
+
+}  // namespace anydim::codegen_cuda
