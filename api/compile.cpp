@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "api/specialize.h"
@@ -21,26 +22,8 @@ namespace {
 
 int thread_count(const CompileOptions& options) { return options.threads > 0 ? options.threads : available_threads(); }
 
-passes::Policy pass_policy(Policy policy) {
-  switch (policy) {
-    case Policy::Symbolic: return passes::Policy::Symbolic;
-    case Policy::Exact:  // a bucket's kernel answers until runtime has one for the shape met
-    case Policy::Bucketed: return passes::Policy::Bucketed;
-    case Policy::Library: return passes::Policy::Library;
-  }
-  internal_error("a policy is one of the enumerators");
-}
-
 passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   passes::PipelineOptions pipeline;
-  for (const auto& [region, policy] : options.policies) {
-    if (region.empty()) {
-      pipeline.policy = pass_policy(policy);
-      pipeline.region_policies.clear();
-    } else {
-      pipeline.region_policies[region] = pass_policy(policy);
-    }
-  }
   pipeline.outputs = options.outputs;
   pipeline.precision = options.precision;
   pipeline.threads = thread_count(options);
@@ -48,21 +31,30 @@ passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   return pipeline;
 }
 
-// Which kernels of the program are specialised to the shapes met; later options win, as in pipeline_options.
-std::vector<bool> exact_kernels(const ir::Program& program, const CompileOptions& options) {
-  std::vector<bool> exact(program.kernels.size(), false);
-  for (const auto& [region, policy] : options.policies)
-    for (std::size_t i = 0; i < exact.size(); ++i)
-      if (region.empty() || program.kernels[i].region.name == region) exact[i] = policy == Policy::Exact;
+void add_policies(ir::Module& module, const CompileOptions& options) {
+  module.policies.insert(module.policies.end(), options.policies.begin(), options.policies.end());
+  require_device_serves(options.device, module.policies);
+}
+
+// Which kernels of the program are specialised to the shapes met.
+std::vector<bool> exact_kernels(const ir::Program& program) {
+  std::vector<bool> exact;
+  for (const ir::Program::Kernel& kernel : program.kernels) {
+    const PolicyChoice* choice = ir::find_policy(program.policies, kernel.region.name);
+    exact.push_back(choice != nullptr && choice->policy == Policy::Exact);
+  }
   return exact;
 }
 
-void check_region_names(const passes::PipelineOptions& pipeline, const ir::Module& module) {
-  for (const auto& [name, policy] : pipeline.region_policies) {
-    if (std::ranges::any_of(module.regions, [&](const ir::Region& region) { return region.name == name; })) continue;
+// Choices that a later one for all regions replaces may name what they like.
+void check_region_names(const ir::Module& module) {
+  for (const PolicyChoice& choice : module.policies | std::views::reverse) {
+    if (choice.region.empty()) return;
+    if (std::ranges::any_of(module.regions, [&](const ir::Region& region) { return region.name == choice.region; })) continue;
     std::vector<std::string> names;
     for (const ir::Region& region : module.regions) names.push_back(region.name);
-    throw Error(ErrorKind::CommandLine, fmt::format("--policy: the program has no region '{}'; it has {}", name, fmt::join(names, ", ")));
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("policy of the region '{}': the program has no such region; it has {}", choice.region, fmt::join(names, ", ")));
   }
 }
 
@@ -74,11 +66,12 @@ std::shared_ptr<const runtime::Executable> compile(ir::Module module, const Comp
 
 ir::Program program_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
   narrow_dims(module, options.dims);
+  add_policies(module, options);
   const passes::PipelineOptions pipeline = pipeline_options(options);
   const ir::TuningTable tuning = load_tuning(target, options);
   passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning};
   ir::Program program = passes::compile_to_program(module, context);
-  check_region_names(pipeline, module);
+  check_region_names(module);
   if (options.static_only) passes::require_static(program);
   return program;
 }
@@ -93,7 +86,7 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
     executable.cache = std::make_shared<const runtime::KernelCache>(folder, options.warn);
   }
   executable.memory_limit = options.memory_limit;
-  executable.exact = exact_kernels(program, options);
+  executable.exact = exact_kernels(program);
   executable.keep_originals = options.keep_originals;
   executable.background = options.background;
   executable.warn = options.warn;
@@ -106,17 +99,20 @@ void retune(const runtime::Executable& executable, const CompileTarget& target, 
   const passes::PipelineOptions pipeline = pipeline_options(options);
   const passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning};
   std::vector<ir::DispatchTable> tables;
-  for (const ir::Program::Kernel& kernel : executable.program().kernels) tables.push_back(passes::choose_table(kernel.region, context));
+  const ir::Program& program = executable.program();
+  for (const ir::Program::Kernel& kernel : program.kernels)
+    tables.push_back(passes::choose_table(kernel.region, program.policies, context));
   executable.kernels().retune(std::move(tables));
 }
 
 Optimized optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {
   narrow_dims(module, options.dims);
+  add_policies(module, options);
   passes::PipelineOptions pipeline = pipeline_options(options);
   pipeline.verify = true;
   passes::PassContext context{.options = pipeline};
   passes::run_passes(module, context, names);
-  check_region_names(pipeline, module);
+  if (!module.regions.empty()) check_region_names(module);
   return {std::move(module), std::move(context.unresolved)};
 }
 

@@ -11,12 +11,6 @@
 
 namespace anydim {
 
-namespace {
-
-constexpr Policy policies[] = {Policy::Symbolic, Policy::Bucketed, Policy::Exact, Policy::Library};
-
-}  // namespace
-
 DimRange parse_dim_range(std::string_view text) {
   const auto wrong = [&] {
     return Error(
@@ -46,23 +40,11 @@ DimRange parse_dim_range(std::string_view text) {
   return range;
 }
 
-std::string_view name_of(Policy policy) {
-  switch (policy) {
-    case Policy::Symbolic: return "symbolic";
-    case Policy::Bucketed: return "bucketed";
-    case Policy::Exact: return "exact";
-    case Policy::Library: return "library";
-  }
-  internal_error("a policy is one of the enumerators");
-}
-
-std::pair<std::string, Policy> parse_policy(std::string_view text) {
+PolicyChoice parse_policy(std::string_view text) {
   const std::size_t equals = text.find('=');
   const std::string region(equals == std::string_view::npos ? "" : text.substr(0, equals));
   const std::string_view name = equals == std::string_view::npos ? text : text.substr(equals + 1);
-  for (const Policy policy : policies) {
-    if (name == name_of(policy)) return {region, policy};
-  }
+  if (const std::optional<Policy> policy = ir::policy_of(name)) return {region, *policy};
   throw Error(ErrorKind::CommandLine, fmt::format("--policy {} is not [REGION=]symbolic|bucketed|exact|library", text));
 }
 
@@ -84,8 +66,13 @@ void require_device_has(const CompileOptions& options) {
     throw Error(ErrorKind::CommandLine,
                 "--precision f16 is not generated for the CPU, whose 16-bit products are bf16; use --precision bf16");
   if (options.f32_products == F32Products::Tf32) throw Error(ErrorKind::CommandLine, "--f32-products tf32 needs --device cuda; use exact");
-  for (const auto& [region, policy] : options.policies)
-    if (policy == Policy::Library) throw Error(ErrorKind::CommandLine, "--policy library needs --device cuda; use symbolic or bucketed");
+  require_device_serves(options.device, options.policies);
+}
+
+void require_device_serves(DeviceKind device, const std::vector<PolicyChoice>& policies) {
+  for (const auto& [region, policy] : policies)
+    if (policy == Policy::Library && device != DeviceKind::Cuda)
+      throw Error(ErrorKind::CommandLine, "the policy library needs --device cuda; use symbolic or bucketed");
 }
 
 MaskedRows parse_masked_rows(std::string_view text) {

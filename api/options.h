@@ -23,11 +23,10 @@ struct DimRange {
 };
 DimRange parse_dim_range(std::string_view text);  // throws Error{CommandLine}
 
-// What serves a shape that isn't known when the program is compiled (design.md section 4).
-enum class Policy { Symbolic, Bucketed, Exact, Library };
-std::string_view name_of(Policy policy);
+using ir::Policy;
+using ir::PolicyChoice;
 // "bucketed" for every region, "matmul_3=symbolic" for one; throws Error{CommandLine}.
-std::pair<std::string, Policy> parse_policy(std::string_view text);
+PolicyChoice parse_policy(std::string_view text);
 
 enum class DeviceKind { Cpu, Cuda };
 DeviceKind parse_device(std::string_view text);  // "cpu", "cuda"; throws Error{CommandLine}
@@ -53,16 +52,16 @@ struct CompileOptions {
   F32Products f32_products = F32Products::Exact;
   ir::DType precision = ir::DType::F32;  // parse_precision
   std::vector<DimRange> dims{};
-  std::vector<std::string> outputs{};                      // names; empty: all that the model has
-  std::vector<std::pair<std::string, Policy>> policies{};  // region (empty: all) and policy; later ones win
-  int threads = 0;                                         // 0: as many as this process may run at once
-  bool checked_kernels = false;                            // CUDA: twins whose waits are bounded and that trap saying where
-  std::optional<std::string> cpu_level{};                  // "x86-64", "avx2", "avx512", "avx512bf16", "amx"; absent: the best there is
-  std::optional<std::filesystem::path> cache_folder{};     // absent: runtime::default_cache_folder()
-  std::optional<std::filesystem::path> database{};         // tuning database; absent: the cost model alone chooses kernels
-  bool database_optional = false;                          // one that is missing or cannot be read is no error
-  bool keep_kernels = true;                                // false: no cache on disk
-  std::optional<std::int64_t> memory_limit{};              // bytes of one call
+  std::vector<std::string> outputs{};                   // names; empty: all that the model has
+  std::vector<PolicyChoice> policies{};                 // later ones win, and any wins over the module's
+  int threads = 0;                                      // 0: as many as this process may run at once
+  bool checked_kernels = false;                         // CUDA: twins whose waits are bounded and that trap saying where
+  std::optional<std::string> cpu_level{};               // "x86-64", "avx2", "avx512", "avx512bf16", "amx"; absent: the best there is
+  std::optional<std::filesystem::path> cache_folder{};  // absent: runtime::default_cache_folder()
+  std::optional<std::filesystem::path> database{};      // tuning database; absent: the cost model alone chooses kernels
+  bool database_optional = false;                       // one that is missing or cannot be read is no error
+  bool keep_kernels = true;                             // false: no cache on disk
+  std::optional<std::int64_t> memory_limit{};           // bytes of one call
   MaskedRows masked_rows = MaskedRows::Keep;
   bool keep_originals = false;  // constants stay readable as the model has them, for checking kernels against the reference
   bool background = true;       // the rest of the tables is compiled beside the calls
@@ -73,6 +72,7 @@ struct CompileOptions {
 
 // Throws Error{CommandLine} where the options ask for what their device does not have.
 void require_device_has(const CompileOptions& options);
+void require_device_serves(DeviceKind device, const std::vector<PolicyChoice>& policies);
 
 int available_threads();  // processors that this process may use
 

@@ -10,6 +10,7 @@
 
 #include "ir/dim.h"
 #include "ir/ops.h"
+#include "ir/policy.h"
 #include "ir/symbols.h"
 #include "ir/tensor.h"
 #include "ir/type.h"
@@ -72,6 +73,7 @@ struct Region {
 struct Module {
   std::vector<Function> functions;  // functions[0] is the entry, @main
   std::vector<Region> regions;
+  std::vector<PolicyChoice> policies{};  // of what is compiled from it; later ones win (ir/policy.h)
 };
 
 // Attribute access with the table's default; an internal error where neither is there or the kind differs.

@@ -76,6 +76,16 @@ Token definition_name(TokenStream& tokens, const List& list, std::string_view wh
   return name;
 }
 
+PolicyChoice policy_choice(TokenStream& tokens) {
+  PolicyChoice choice;
+  if (tokens.peek().kind == TokenKind::GlobalName) choice.region = tokens.take().text;
+  const std::optional<Policy> policy = policy_of(tokens.peek().text);
+  if (!policy || tokens.peek().kind != TokenKind::Identifier) tokens.expected("a policy: symbolic, bucketed, exact or library");
+  tokens.take();
+  choice.policy = *policy;
+  return choice;
+}
+
 }  // namespace
 
 Function FunctionParser::parse(std::string name, std::vector<std::uint32_t>& weights) {
@@ -384,8 +394,10 @@ Module parse(std::string_view text, const ParseOptions& options) {
       region.name = definition_name(tokens, module.regions, "region").text;
       region.body = FunctionParser(state, FunctionParser::Kind::Region).parse(region.name, region.weights);
       module.regions.push_back(std::move(region));
+    } else if (tokens.accept("policy")) {
+      module.policies.push_back(policy_choice(tokens));
     } else {
-      tokens.expected("'fn' or 'region'");
+      tokens.expected("'fn', 'region' or 'policy'");
     }
   }
   if (module.functions.empty()) tokens.expected("a function, fn @main(...)");

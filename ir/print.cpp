@@ -434,6 +434,8 @@ class FunctionPrinter {
 
 std::string print(const Module& module) {
   std::string out;
+  for (const PolicyChoice& choice : module.policies)
+    out.append("policy ").append(choice.region.empty() ? "" : global_text(choice.region) + " ").append(name_of(choice.policy)).append("\n");
   for (const Function& function : module.functions) {
     if (!out.empty()) out += '\n';
     FunctionPrinter(out, &module, function, false).definition("fn", function.name, {});

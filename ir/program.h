@@ -228,9 +228,10 @@ struct Program : Code {
   std::vector<Constant> constants;
   std::vector<Stage> stages;  // of all functions; each belongs to one
   std::vector<Kernel> kernels;
-  std::vector<Code> functions;  // all but the entry
-  Dim arena_ceiling;            // over the symbols, for explain
-  std::string unbounded{};      // why memory has no bound of that kind: the first cause and its node; empty: it has
+  std::vector<Code> functions;           // all but the entry
+  Dim arena_ceiling;                     // over the symbols, for explain
+  std::vector<PolicyChoice> policies{};  // the module's
+  std::string unbounded{};               // why memory has no bound of that kind: the first cause and its node; empty: it has
 };
 
 std::string to_string(const Program& program);  // a listing, for looking and for tests

@@ -157,26 +157,27 @@ std::optional<DispatchTable> library_table(const Region& region, bool named, con
   const Backend::LibraryChoice choice = context.backend->library_schedule(region);
   if (!choice.schedule) {
     if (!named) return std::nullopt;
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("--policy {0}=library: no library computes the region {0}: {1}; leave its policy out, or ask "
-                            "for symbolic, bucketed or exact",
-                            region.name, choice.reason));
+    throw Error(
+        ErrorKind::CommandLine,
+        fmt::format("the policy library was chosen for the region {0}, which no library computes: {1}; leave its policy out, or ask "
+                    "for symbolic, bucketed or exact",
+                    region.name, choice.reason));
   }
   const Bucket whole = whole_range(region);
   const double seconds = context.backend->estimate(region, *choice.schedule, samples(whole)[1], context.options.threads);
   return DispatchTable{{{whole, *choice.schedule, seconds}}};
 }
 
-DispatchTable choose(const Region& region, Policy policy, const PassContext& context) {
+DispatchTable choose(const Region& region, bool bucketed, const PassContext& context) {
   const Bucket whole = whole_range(region);
   DispatchTable table;
-  if (policy == Policy::Bucketed) table.entries = tuned_entries(region, whole, context);
+  if (bucketed) table.entries = tuned_entries(region, whole, context);
   if (!table.entries.empty()) {
     if (!contains(table.entries.back().bucket, whole)) table.entries.push_back(general_entry(region, whole, context));
     return table;
   }
   DispatchTable::Entry general = general_entry(region, whole, context);
-  if (policy == Policy::Bucketed && !region.keys.empty()) {
+  if (bucketed && !region.keys.empty()) {
     std::vector<std::vector<std::int64_t>> edges = context.backend->key_edges(region);
     internal_check(edges.size() == region.keys.size(), "a backend gives edges for every key");
     std::vector<Bucket> cells{Bucket{}};
@@ -207,16 +208,16 @@ DispatchTable choose(const Region& region, Policy policy, const PassContext& con
 void choose_buckets(Module& module, PassContext& context) {
   if (context.backend == nullptr) return;
   context.tables.clear();
-  for (const Region& region : module.regions) context.tables.push_back(choose_table(region, context));
+  for (const Region& region : module.regions) context.tables.push_back(choose_table(region, module.policies, context));
 }
 
-DispatchTable choose_table(const Region& region, const PassContext& context) {
-  auto own = context.options.region_policies.find(region.name);
-  const bool named = own != context.options.region_policies.end();
-  const Policy policy = named ? own->second : context.options.policy;
-  if (policy != Policy::Library) return choose(region, policy, context);
-  std::optional<DispatchTable> table = library_table(region, named, context);
-  return table ? std::move(*table) : choose(region, Policy::Bucketed, context);
+DispatchTable choose_table(const Region& region, const std::vector<PolicyChoice>& policies, const PassContext& context) {
+  const PolicyChoice* choice = find_policy(policies, region.name);
+  if (choice != nullptr && choice->policy == Policy::Library) {
+    std::optional<DispatchTable> table = library_table(region, !choice->region.empty(), context);
+    if (table) return std::move(*table);
+  }
+  return choose(region, choice == nullptr || choice->policy != Policy::Symbolic, context);
 }
 
 }  // namespace anydim::passes

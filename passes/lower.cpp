@@ -63,6 +63,7 @@ Program lower(const Module& module, const PassContext& context) {
   for (std::size_t i = 0; i < others.size(); ++i) link_calls(shared, shared.program.functions[i], others[i]);
   shared.program.arena_ceiling = entry.ceiling();
   shared.program.unbounded = entry.unbounded();
+  shared.program.policies = module.policies;
   static_cast<Code&>(shared.program) = std::move(code);
   return std::move(shared.program);
 }

@@ -162,7 +162,7 @@ TEST(Compile, PolicyOfAnUnknownRegionIsRefused) {
   options.policies = {{"no_such_region", Policy::Symbolic}};
   EXPECT_TRUE(failure(ErrorKind::CommandLine, [&] {
                 compile(ir::parse(encoder), options);
-              }).starts_with("--policy: the program has no region 'no_such_region'; it has "));
+              }).starts_with("policy of the region 'no_such_region': the program has no such region; it has "));
 }
 
 TEST(Compile, CallsAreExplained) {

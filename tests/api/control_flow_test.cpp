@@ -1,6 +1,7 @@
 // Control flow, executors and policies on the compiled path.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "api/anydim.h"
@@ -154,6 +155,40 @@ TEST(Policies, GiveEqualResultsAndExactSpecialises) {
     EXPECT_EQ(context.launches()[0].special, policy == Policy::Exact);
     EXPECT_EQ(executable->exact_kernels().kept() > 0, policy == Policy::Exact);
   }
+}
+
+TEST(Policies, ATextBringsItsOwnAndOptionsWinOverIt) {
+  std::string two = block;
+  two.replace(two.find("return"), 6, "%z = reduce_sum(%y) {axes = (0)}\n  return %z,");
+  const std::vector<Tensor> inputs{ramp({33, 16})};
+  // Which regions a second call served by a kernel for its sizes alone.
+  const auto special = [&](const std::string& text, const CompileOptions& options) {
+    auto executable = compile(ir::parse(text), options);
+    runtime::Context context(executable);
+    context.run(inputs);
+    executable->exact_kernels().complete();
+    context.record_launches(true);
+    context.run(inputs);
+    std::set<std::string> names;
+    for (const runtime::LaunchRecord& launch : context.launches())
+      if (launch.special) names.insert(executable->program().kernels.at(static_cast<std::size_t>(launch.kernel)).region.name);
+    return names;
+  };
+  const auto kernels = compile(ir::parse(two), quiet())->program().kernels;
+  ASSERT_EQ(kernels.size(), 2u);
+  const std::string a = kernels[0].region.name, b = kernels[1].region.name;
+  using Names = std::set<std::string>;
+  EXPECT_EQ(special(two, quiet()), Names{});
+  EXPECT_EQ(special("policy exact" + two, quiet()), (Names{a, b}));
+  EXPECT_EQ(special("policy @" + b + " exact" + two, quiet()), Names{b});
+  CompileOptions options = quiet();
+  options.policies = {{a, Policy::Bucketed}};
+  EXPECT_EQ(special("policy exact" + two, options), Names{b});
+  options.policies = {{"", Policy::Symbolic}};
+  EXPECT_EQ(special("policy @" + b + " exact" + two, options), Names{});
+  EXPECT_TRUE(failure(ErrorKind::CommandLine, [&] {
+                compile(ir::parse("policy @up exact" + two), quiet());
+              }).starts_with("policy of the region 'up': the program has no such region; it has "));
 }
 
 TEST(Policies, ExactKeepsABoundedNumber) {

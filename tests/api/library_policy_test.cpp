@@ -37,7 +37,7 @@ fn @main(%x: Tensor[(b, s, 16), f32], %bias: Tensor[(24), f32]) -> Tensor[(b, s,
 
 class LibraryPolicy : public testing::Test {
  protected:
-  std::shared_ptr<const runtime::Executable> make(const std::vector<std::pair<std::string, Policy>>& policies) {
+  std::shared_ptr<const runtime::Executable> make(const std::vector<PolicyChoice>& policies) {
     options.device = DeviceKind::Cuda;
     options.policies = policies;
     options.background = false;
@@ -132,11 +132,10 @@ TEST_F(LibraryPolicy, ARegionThatItDoesNotComputeIsRefusedByName) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_EQ(
-        std::string(error.what()),
-        "--policy " + without + "=library: no library computes the region " + without +
-            ": its epilogue has gelu; the library's has a bias, ReLU and the tanh form of GELU; leave its policy out, or ask for symbolic, "
-            "bucketed or exact");
+    EXPECT_EQ(std::string(error.what()), "the policy library was chosen for the region " + without +
+                                             ", which no library computes: its epilogue has gelu; the library's has a bias, ReLU and the "
+                                             "tanh form of GELU; leave its policy out, or ask for symbolic, "
+                                             "bucketed or exact");
   }
 }
 
@@ -177,7 +176,7 @@ TEST(LibraryPolicyOnTheCpu, IsRefused) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_EQ(std::string(error.what()), "--policy library needs --device cuda; use symbolic or bucketed");
+    EXPECT_EQ(std::string(error.what()), "the policy library needs --device cuda; use symbolic or bucketed");
   }
 }
 

@@ -32,8 +32,8 @@ TEST(Options, MalformedDimRangesAreRefused) {
 }
 
 TEST(Options, PoliciesAreRead) {
-  EXPECT_EQ(parse_policy("symbolic"), (std::pair<std::string, Policy>{"", Policy::Symbolic}));
-  EXPECT_EQ(parse_policy("matmul_3=bucketed"), (std::pair<std::string, Policy>{"matmul_3", Policy::Bucketed}));
+  EXPECT_EQ(parse_policy("symbolic"), (PolicyChoice{"", Policy::Symbolic}));
+  EXPECT_EQ(parse_policy("matmul_3=bucketed"), (PolicyChoice{"matmul_3", Policy::Bucketed}));
   for (const char* text : {"", "fast", "matmul_3=", "=x"}) {
     try {
       parse_policy(text);

@@ -62,7 +62,11 @@ TEST(ParseError, Lexical) {
 
 TEST(ParseError, Definitions) {
   const Case cases[] = {
-      {"func @main() { return }", "text:1:1: expected 'fn' or 'region', found 'func'\n  func @main() { return }\n  ^"},
+      {"func @main() { return }", "text:1:1: expected 'fn', 'region' or 'policy', found 'func'\n  func @main() { return }\n  ^"},
+      {"policy quick fn @f() { return }",
+       "text:1:8: expected a policy: symbolic, bucketed, exact or library, found 'quick'\n  policy quick fn @f() { return }\n         ^"},
+      {"policy @r fn @f() { return }",
+       "text:1:11: expected a policy: symbolic, bucketed, exact or library, found 'fn'\n  policy @r fn @f() { return }\n            ^"},
       {"fn main() { return }", "text:1:4: expected the name of a function, @name, found 'main'\n  fn main() { return }\n     ^"},
       {"fn @f() { return }\nfn @f() { return }", "text:2:4: function @f is defined twice\n  fn @f() { return }\n     ^"},
       {"fn @f() { return }\nregion @r() { return }\nregion @r() { return }",

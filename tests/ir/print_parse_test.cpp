@@ -189,6 +189,18 @@ region @plain() {
             "  return %0\n}\n");
 }
 
+TEST(PrintParse, Policies) {
+  expect_stable(R"(policy @relu_0 exact
+policy symbolic
+policy @"a name" library
+
+fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]
+  where n in [0, 2147483647] {
+  return %x
+}
+)");
+}
+
 TEST(PrintParse, IdentityIgnoresNamesAndSources) {
   const Module one = parse(R"(fn @main() { return }
     region @a(%x: Tensor[(s0), f32], weight %w: Tensor[(s0), f32]) where s0 in [0, 9] because "a" { %y = add(%x, %w) from "n" return %y })");

@@ -12,8 +12,9 @@ namespace {
 
 using namespace ir;
 
-std::vector<std::string> table(const std::string& text, const TableBackend& backend, passes::PipelineOptions options = {}) {
+std::vector<std::string> table(const std::string& text, const TableBackend& backend) {
   Module module = parse(text);
+  const passes::PipelineOptions options;
   passes::PassContext context{options, &backend};
   passes::run_passes(module, context);
   std::vector<std::string> entries;
@@ -41,16 +42,15 @@ TEST(ChooseBuckets, OneScheduleEverywhereIsOneEntry) {
 }
 
 TEST(ChooseBuckets, TheSymbolicPolicyTakesOneKernelForTheWholeRange) {
-  passes::PipelineOptions options;
-  options.policy = passes::Policy::Symbolic;
-  EXPECT_EQ(table(one_key, {}, options), Entries{"small [0, 1000]"});
+  EXPECT_EQ(table("policy symbolic" + std::string(one_key), {}), Entries{"small [0, 1000]"});
 }
 
-TEST(ChooseBuckets, ARegionsOwnPolicyComesFirst) {
-  passes::PipelineOptions options;
-  options.policy = passes::Policy::Symbolic;
-  options.region_policies.emplace("relu_0", passes::Policy::Bucketed);
-  EXPECT_EQ(table(one_key, {}, options).size(), 3u);
+TEST(ChooseBuckets, TheLastPolicyThatNamesARegionOrAllOfThemCounts) {
+  const std::string text = one_key;
+  EXPECT_EQ(table("policy symbolic\npolicy @relu_0 bucketed" + text, {}).size(), 3u);
+  EXPECT_EQ(table("policy symbolic\npolicy @relu_0 exact" + text, {}).size(), 3u);
+  EXPECT_EQ(table("policy @relu_0 bucketed\npolicy symbolic" + text, {}).size(), 1u);
+  EXPECT_EQ(table("policy symbolic\npolicy @relu_1 bucketed" + text, {}).size(), 1u);
 }
 
 TEST(ChooseBuckets, ARegionWithoutVaryingSizesHasOneEntry) {
@@ -100,13 +100,14 @@ struct Tuned {
 };
 
 // The one region's table where `rows` are its tuned ones.
-Tuned tuned(std::vector<TunedEntry> rows, passes::Policy policy = passes::Policy::Bucketed, const std::string& other_identity = {}) {
+Tuned tuned(std::vector<TunedEntry> rows, Policy policy = Policy::Bucketed, const std::string& other_identity = {}) {
   Tuned result{parse(one_key), {}};
   TableBackend backend;
-  passes::PipelineOptions options;
-  options.policy = policy;
+  const passes::PipelineOptions options;
+  Module source = parse(one_key);
+  source.policies = {{"", policy}};
   {
-    Module fused = parse(one_key);
+    Module fused = source;
     passes::PassContext context{options, &backend};
     passes::run_passes(fused, context);
     result.module = fused;
@@ -114,7 +115,7 @@ Tuned tuned(std::vector<TunedEntry> rows, passes::Policy policy = passes::Policy
   TuningTable tuning;
   tuning.regions[other_identity.empty() ? result.module.regions[0].identity : other_identity] = std::move(rows);
   passes::PassContext context{.options = options, .backend = &backend, .tuning = &tuning};
-  passes::run_passes(result.module = parse(one_key), context);
+  passes::run_passes(result.module = source, context);
   result.table = context.tables.at(0);
   return result;
 }
@@ -156,8 +157,8 @@ TEST(ChooseBuckets, RowsThatDoNotFitAreLeftOut) {
 }
 
 TEST(ChooseBuckets, TuningIsForTheBucketedPolicyAndItsOwnRegion) {
-  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, passes::Policy::Symbolic).table), Entries{"small [0, 1000] predicted"});
-  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, passes::Policy::Bucketed, "another").table).size(), 3u);
+  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, Policy::Symbolic).table), Entries{"small [0, 1000] predicted"});
+  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, Policy::Bucketed, "another").table).size(), 3u);
 }
 
 }  // namespace
