@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "ir/error.h"
 #include "runtime/spin.h"
@@ -68,6 +69,18 @@ void WorkerPool::run_erased(std::int64_t tasks, Function function, void* state) 
   std::uint64_t gate = gate_.fetch_and(~open_bit, std::memory_order_acq_rel) & ~open_bit;
   for (Spin spin; (gate & inside_mask) != 0; gate = gate_.load(std::memory_order_acquire)) spin.pause();
   busy_.clear(std::memory_order_release);
+}
+
+bool WorkerPool::gather(std::chrono::microseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  std::atomic<int> here{0};
+  std::vector<char> came(static_cast<std::size_t>(threads()));
+  // A task a thread, and none is done with its own before all have one.
+  run(threads(), [&](std::int64_t, std::int64_t, int participant) {
+    if (std::exchange(came[static_cast<std::size_t>(participant)], char{1}) == 0) here.fetch_add(1, std::memory_order_relaxed);
+    for (Spin spin; here.load(std::memory_order_relaxed) < threads() && std::chrono::steady_clock::now() < end;) spin.pause();
+  });
+  return here.load(std::memory_order_relaxed) == threads();
 }
 
 void WorkerPool::take_pieces(const Job& job, int participant) {

@@ -37,6 +37,10 @@ class WorkerPool {
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
+  // Has every worker come out of its sleep, as amid a call, so that the next job finds all of them spinning. Waits for them for `limit` at most; false: not all came,
+  // because something else holds their processors or another caller has them.
+  bool gather(std::chrono::microseconds limit);
+
   static constexpr std::chrono::microseconds spin_time{500};
 
  private:

@@ -63,6 +63,30 @@ TEST(WorkerPool, SleepingWorkersWake) {
   }
 }
 
+TEST(WorkerPool, GatheredWorkersAreThereForTheNextJob) {
+  using namespace std::chrono_literals;
+  constexpr auto patience = 10s;  // machines with fewer processors than threads take turns
+  EXPECT_TRUE(WorkerPool(1).gather(0us));
+  for (const int threads : {2, 3}) {
+    WorkerPool pool(threads);
+    for (int turn = 0; turn < 3; ++turn) {
+      std::this_thread::sleep_for(4 * WorkerPool::spin_time);
+      EXPECT_TRUE(pool.gather(patience)) << threads << " threads";
+    }
+  }
+}
+
+TEST(WorkerPool, WhoeverDoesNotComeIsNotWaitedForLongerThanTheLimit) {
+  using namespace std::chrono_literals;
+  WorkerPool pool(2);
+  // Inside a job its workers are taken.
+  std::atomic<int> failed{0};
+  pool.run(2, [&](std::int64_t begin, std::int64_t end, int) {
+    if (begin == 0 && end > 0 && !pool.gather(1ms)) ++failed;
+  });
+  EXPECT_EQ(failed, 1);
+}
+
 TEST(WorkerPool, NestedAndConcurrentCallersDoTheirOwnWork) {
   WorkerPool pool(3);
   std::atomic<std::int64_t> inner{0};
