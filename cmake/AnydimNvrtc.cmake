@@ -1,7 +1,9 @@
 # What tests of generated CUDA kernels need; no GPU, no driver.
 #   ANYDIM_NVRTC      the run-time compiler: the CUDA toolkit's, else that of the pinned wheel nvidia-cuda-nvrtc in .venv (scripts/python_env.sh)
 #   ANYDIM_NVDISASM   the disassembler of machine code: likewise
-# Both are empty where there is none; tests that need them are then left out, with a message.
+# Both are empty where there is none; tests that need them are then left out, with a message, or an error with ANYDIM_REQUIRE_CUDA_TOOLS, as in
+# scripts/test.sh.
+option(ANYDIM_REQUIRE_CUDA_TOOLS "Stop where NVRTC or the disassembler of CUDA's machine code is missing")
 
 file(GLOB wheel_folders "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13")
 set(toolkit_folders "$ENV{CUDA_PATH}" "$ENV{CUDA_HOME}" /usr/local/cuda)
@@ -18,6 +20,9 @@ mark_as_advanced(ANYDIM_NVRTC ANYDIM_NVDISASM)
 foreach(tool NVRTC NVDISASM)
   if(NOT ANYDIM_${tool})
     set(ANYDIM_${tool} "")
+    if(ANYDIM_REQUIRE_CUDA_TOOLS)
+      message(FATAL_ERROR "CUDA ${tool}: none, and its tests must not be left out: run scripts/python_env.sh")
+    endif()
     message(STATUS "CUDA ${tool}: none; its tests are left out (scripts/python_env.sh installs one)")
   elseif(ANYDIM_${tool} MATCHES "site-packages")
     message(STATUS "CUDA ${tool}: the wheel's, ${ANYDIM_${tool}}")

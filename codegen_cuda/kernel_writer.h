@@ -55,7 +55,7 @@ class CodeScope {
 struct EntryOptions {
   std::string name;
   int threads = 256;
-  int blocks = 0;          // intended blocks a multiprocessor (second launch bound); 0: unsaid
+  int blocks = 0;          // intended blocks a multiprocessor (second launch bound); 0: the assembler chooses
   int tensor_maps = 0;     // parameters tensor_map0, tensor_map1, ...
   bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may be launched before its predecessor ends
 };
