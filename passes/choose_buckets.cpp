@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/schedule_space.h"
 
 namespace anydim::passes {
 
@@ -116,9 +117,10 @@ void merge_neighbours(std::vector<DispatchTable::Entry>& entries, std::size_t ke
   }
 }
 
+// Also what only a search by measurement considers: that is where tuned rows come from.
 bool offers(const Backend& backend, const Region& region, const Bucket& bucket, const Schedule& schedule) {
-  const std::vector<Schedule> candidates = backend.candidates(region, bucket);
-  return std::ranges::find(candidates, schedule) != candidates.end();
+  const std::vector<Schedule> space = space_of(backend, region, bucket);
+  return std::ranges::find(space, schedule) != space.end();
 }
 
 // A backend may offer a schedule for the shapes that it serves best, and not for all those that its code is compiled for.

@@ -141,6 +141,11 @@ TEST(ChooseBuckets, TunedRowsStandInPlaceOfTheCells) {
   EXPECT_DOUBLE_EQ(result.table.entries[0].estimated_seconds, 1e-6);
 }
 
+TEST(ChooseBuckets, ATunedRowMayHaveAScheduleThatTheCostModelLeavesOut) {
+  EXPECT_EQ(texts(tuned({tuned_row(0, 40, "rare"), tuned_row(0, 1000, "large")}).table),
+            (Entries{"rare [0, 40] tuned, measured", "large [0, 1000] tuned, measured"}));
+}
+
 TEST(ChooseBuckets, ATunedTableThatIsNotTotalGetsTheGeneralEntry) {
   EXPECT_EQ(texts(tuned({tuned_row(0, 40, "large")}).table), (Entries{"large [0, 40] tuned, measured", "small [0, 1000] predicted"}));
 }

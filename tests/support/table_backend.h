@@ -5,12 +5,13 @@
 
 #include "ir/backend.h"
 #include "ir/error.h"
+#include "ir/schedule_space.h"
 
 namespace anydim::tests {
 
-// `small` costs 1 a unit of the first key, `large` costs `crossing` whatever the size; every key has an edge at each of `edges`. Weights of matrices
+// `small` costs 1 a unit of the first key, `large` costs `crossing` whatever the size; `rare` is for a search alone. Every key has an edge at each of `edges`. Weights of matrices
 // are packed where `packs` says so.
-struct TableBackend : ir::Backend {
+struct TableBackend : ir::Backend, ir::ScheduleSpace {
   std::vector<std::int64_t> edges{16, 128};
   double crossing = 100;
   bool packs = false;
@@ -23,6 +24,9 @@ struct TableBackend : ir::Backend {
   }
   ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor& weight) const override { return weight; }
   std::vector<ir::Schedule> candidates(const ir::Region&, const ir::Bucket&) const override { return {{"small", {}}, {"large", {}}}; }
+  std::vector<ir::Schedule> space(const ir::Region&, const ir::Bucket&) const override {
+    return {{"small", {}}, {"large", {}}, {"rare", {}}};
+  }
   double estimate(const ir::Region&, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int) const override {
     return schedule.name == "small" ? static_cast<double>(keys.empty() ? 1 : keys[0]) : crossing;
   }
