@@ -4,7 +4,8 @@
 //
 // Under the policy `exact` every new shape is answered by its buckets' kernels while its own are compiled in the background. Each of SHAPES (200) distinct
 // lengths up to LONGEST (256) is called once, among calls of a known length, as traffic is, then warm: the median of nine calls after its kernels have come. Then, under `bucketed`, the tables are replaced
-// before each call by tables with other kernels in part, and the same lengths are called again. Prints the ratios first call / warm call as JSON: by the clock on the
+// before each call by tables with other kernels in part, and the same lengths are called again. Last, the same with nothing new: only as much is compiled beside, and calls of
+// another length lie between, which is what caches cost a short call whatever it does. Prints the ratios first call / warm call as JSON: by the clock on the
 // wall, and by the processor time of the calling thread, which other programs on the machine hardly change (with one thread it does all the work of a call).
 #include <fmt/format.h>
 
@@ -105,6 +106,14 @@ std::vector<ir::DispatchTable> varied(const runtime::Executable& executable, std
   return tables;
 }
 
+// What the background does for a shape that is new: a kernel of each region, here for nobody.
+void compile_for_nobody(const runtime::Executable& executable) {
+  for (const ir::Program::Kernel& kernel : executable.program().kernels) {
+    const ir::DispatchTable::Entry& general = kernel.table.entries.back();
+    executable.backend().compile(kernel.region, general.bucket, general.schedule);
+  }
+}
+
 void measure(const std::string& file, int shapes, std::int64_t longest, int threads) {
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(longest));
   std::iota(lengths.begin(), lengths.end(), 1);
@@ -135,8 +144,17 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
     retuned.add(cost(other, inputs), warm);
     executable_of(*bucketed).kernels().complete();
   }
-  fmt::print("{{\"first_seen\": {}, \"after_a_change\": {}, \"kept_kernels\": {}, \"kept_bytes\": {}}}\n", figures(first_seen),
-             figures(retuned), executable_of(*exact).exact_kernels().kept(), executable_of(*exact).exact_kernels().code_bytes());
+  Ratios nothing_new;
+  for (const std::int64_t length : lengths) {
+    const std::vector<ir::Tensor> inputs = inputs_of_length(*bucketed, length);
+    const Cost warm = warm_cost(other, inputs);
+    std::jthread([&] { compile_for_nobody(executable_of(*bucketed)); }).join();
+    warm_cost(other, known);
+    nothing_new.add(cost(other, inputs), warm);
+  }
+  fmt::print("{{\"first_seen\": {}, \"after_a_change\": {}, \"nothing_new\": {}, \"kept_kernels\": {}, \"kept_bytes\": {}}}\n",
+             figures(first_seen), figures(retuned), figures(nothing_new), executable_of(*exact).exact_kernels().kept(),
+             executable_of(*exact).exact_kernels().code_bytes());
 }
 
 }  // namespace

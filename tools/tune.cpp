@@ -100,7 +100,16 @@ Json regret_json(const tuner::RegretReport& report) {
           {"worst", worst}};
 }
 
-Json result_json(const tuner::TuneResult& result, const std::filesystem::path& file, const tuner::WorkerMeasure* worker) {
+// Expected milliseconds of a call against the number of kernels, by the way to choose them.
+Json curves_json(const tuner::TuneSubject& subject, const tuner::TuneResult& result) {
+  Json curves = Json::object();
+  for (const tuner::ReportCurve& curve : tuner::report_of(subject, result).latency_over_kernels)
+    for (const auto& [kernels, seconds] : curve.points) curves[curve.name].push_back({kernels, 1e3 * seconds});
+  return curves;
+}
+
+Json result_json(const tuner::TuneSubject& subject, const tuner::TuneResult& result, const std::filesystem::path& file,
+                 const tuner::WorkerMeasure* worker) {
   Json object = {{"database", file.string()},
                  {"nothing_to_do", result.nothing_to_do},
                  {"interrupted", result.interrupted},
@@ -121,6 +130,7 @@ Json result_json(const tuner::TuneResult& result, const std::filesystem::path& f
     object["regret"] = regret_json(*result.regret);
     object["regret"]["share"] = result.regret_share;
   }
+  if (!result.nothing_to_do && !result.interrupted) object["over_kernels"] = curves_json(subject, result);
   return object;
 }
 
@@ -157,6 +167,12 @@ void print_result(const tuner::TuneResult& result, const std::filesystem::path& 
   fmt::print(columns, "noise (A against A)", "", "", fmt::format("{:.2f} %", 100 * noise.expected_total),
              fmt::format("{:.2f} %", 100 * noise.mean), fmt::format("{:.2f} %", 100 * noise.percentile_99));
   fmt::print("  in brackets: 95 % intervals over {} rounds of timing\n", result.regret->rounds);
+}
+
+void show(const CommonOptions& common, const tuner::TuneSubject& subject, const tuner::TuneResult& result,
+          const std::filesystem::path& file, const tuner::WorkerMeasure* worker) {
+  if (common.json) fmt::print("{}\n", result_json(subject, result, file, worker).dump(-1, ' ', false, Json::error_handler_t::replace));
+  else print_result(result, file);
 }
 
 // Everything measured, as one latency matrix a region: for experiments on the search itself.
@@ -202,8 +218,8 @@ void write_report(const TuneOptions& options, const tuner::TuneSubject& subject,
 }
 
 // For a GPU that is not here: by the cost model and what candidates compile to, or by latencies that were recorded on one.
-tuner::TuneResult predict(const TuneOptions& options, const CommonOptions& common, const CompileOptions& compile,
-                          const std::filesystem::path& file, const HeldInterrupts& interrupts) {
+void predict(const TuneOptions& options, const CommonOptions& common, const CompileOptions& compile, const std::filesystem::path& file,
+             const HeldInterrupts& interrupts) {
   if (compile.device != DeviceKind::Cuda) throw Error(ErrorKind::CommandLine, "--gpu predicts for a GPU; give --device cuda too");
   const CompileTarget target = planned_gpu(options.gpu);
   const PlannedModel model = plan_model(target, load_model(options.model), compile);
@@ -222,7 +238,7 @@ tuner::TuneResult predict(const TuneOptions& options, const CommonOptions& commo
       database,
       {.progress = [&](const tuner::TuneProgress& progress) { line.show(progress); }, .interrupted = [&] { return interrupts.came(); }});
   write_report(options, subject, result);
-  return result;
+  show(common, subject, result, file, nullptr);
 }
 
 void tune(TuneOptions options, const CommonOptions& common) {
@@ -250,14 +266,10 @@ void tune(TuneOptions options, const CommonOptions& common) {
   if (!common.database.empty() && options.resume && !std::filesystem::exists(file))
     throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such database to resume from", file.string()));
 
-  const auto show = [&](const tuner::TuneResult& result, const tuner::WorkerMeasure* worker) {
-    if (common.json) fmt::print("{}\n", result_json(result, file, worker).dump(-1, ' ', false, Json::error_handler_t::replace));
-    else print_result(result, file);
-  };
   if (!options.recorded.empty() && options.gpu.empty())
     throw Error(ErrorKind::CommandLine, "--recorded replays what was measured on a GPU; say on which by --gpu and --device cuda");
   if (!options.gpu.empty()) {
-    show(predict(options, common, compile, file, interrupts), nullptr);
+    predict(options, common, compile, file, interrupts);
     return;
   }
   const CompileTarget target = make_target(compile);
@@ -306,7 +318,7 @@ void tune(TuneOptions options, const CommonOptions& common) {
     for (const int lost : ranks->lost()) compile.warn(fmt::format("rank {} was lost; others took over its work", lost));
   write_report(options, subject, result);
   if (!options.sweep.empty()) write_sweep(options.sweep, result, program->program(), *target.backend, compile.threads);
-  show(result, worker.get());
+  show(common, subject, result, file, worker.get());
 }
 
 }  // namespace

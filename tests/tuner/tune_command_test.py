@@ -95,6 +95,10 @@ class Tune(unittest.TestCase):
         self.assertLessEqual(result["expected_ms"], result["default_ms"] * 1.001)
         self.assertLessEqual(result["lower_bound_ms"], result["expected_ms"] * 1.001)
         self.assertEqual(result["failures"], {})
+        # With more kernels a call is never slower.
+        self.assertEqual(set(result["over_kernels"]), {"tuned", "powers of two", "uniform", "one symbolic kernel"})
+        times = [milliseconds for _, milliseconds in result["over_kernels"]["tuned"]]
+        self.assertTrue(all(more <= 1.0001 * fewer for fewer, more in zip(times, times[1:])), times)
         again = json.loads(self.tune("--json", *trials(6)).stdout)
         self.assertTrue(again["nothing_to_do"])
         self.assertEqual(again["trials"], 0)
@@ -192,7 +196,7 @@ class Tune(unittest.TestCase):
         self.fail("nothing was measured")
 
     def resumes(self, *words):
-        done = self.tune(*trials(6), "--resume", "--json", *words)
+        done = self.tune("--budget", "2s", "--resume", "--json", *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(json.loads(done.stdout)["reused"], 1)
 
