@@ -7,12 +7,14 @@
 #include "ir/evaluate.h"
 #include "ir/infer.h"
 #include "ir/parse.h"
+#include "tests/support/random_tensors.h"
 
 namespace anydim {
 namespace {
 
 using ir::DType;
 using ir::Tensor;
+using tests::random_numbers;
 
 constexpr std::int64_t sizes[] = {0, 1, 2, 17, 64, 65, 1500};
 
@@ -22,17 +24,6 @@ std::shared_ptr<const runtime::Executable> compiled(const char* text, Policy pol
   options.keep_kernels = false;
   options.policies = {{"", policy}};
   return compile(ir::parse(text), options);
-}
-
-// Small numbers, so that many are equal and some are zero.
-Tensor random_integers(DType dtype, std::vector<std::int64_t> dims, std::mt19937& random, std::int64_t below) {
-  Tensor tensor(dtype, std::move(dims));
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    const auto number = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(below));
-    if (ir::is_float(dtype)) tensor.set_real(i, static_cast<double>(number) - 2);
-    else tensor.set_integer(i, number);
-  }
-  return tensor;
 }
 
 // `inputs(size, random)` for every size; what comes out must be the evaluator's, bit for bit.
@@ -71,8 +62,8 @@ fn @main(%x: Tensor[(n, 3), f32], %c: Tensor[(n), bool]) {
   return %i, %picked, %twice
 })",
               [](std::int64_t size, std::mt19937& random) {
-                return std::vector<Tensor>{random_integers(DType::F32, {size, 3}, random, 4),
-                                           random_integers(DType::Bool, {size}, random, 2)};
+                return std::vector<Tensor>{random_numbers(DType::F32, {size, 3}, random, 4),
+                                           random_numbers(DType::Bool, {size}, random, 2)};
               });
 }
 
@@ -85,8 +76,8 @@ fn @main(%x: Tensor[(n), f32], %m: Tensor[(n, 2), i64]) {
   return %a, %b, %c, %d, %e, %f, %g, %h, %i, %j, %k, %l
 })",
               [](std::int64_t size, std::mt19937& random) {
-                return std::vector<Tensor>{random_integers(DType::F32, {size}, random, 1 + size / 3),
-                                           random_integers(DType::I64, {size, 2}, random, 5)};
+                return std::vector<Tensor>{random_numbers(DType::F32, {size}, random, 1 + size / 3),
+                                           random_numbers(DType::I64, {size, 2}, random, 5)};
               });
 }
 
@@ -100,8 +91,8 @@ fn @main(%x: Tensor[(4, n), f32], %y: Tensor[(n, 3), u8]) {
   return %i, %j, %k, %l
 })",
               [](std::int64_t size, std::mt19937& random) {
-                return std::vector<Tensor>{random_integers(DType::F32, {4, size}, random, 40),
-                                           random_integers(DType::U8, {size, 3}, random, 6)};
+                return std::vector<Tensor>{random_numbers(DType::F32, {4, size}, random, 40),
+                                           random_numbers(DType::U8, {size, 3}, random, 6)};
               });
 }
 
@@ -113,8 +104,8 @@ fn @main(%b: Tensor[(2, n, 4), f32], %s: Tensor[(2, 2, n), f32]) {
 })",
               [](std::int64_t size, std::mt19937& random) {
                 const std::int64_t boxes = std::min<std::int64_t>(size, 70);
-                return std::vector<Tensor>{random_integers(DType::F32, {2, boxes, 4}, random, 12),
-                                           random_integers(DType::F32, {2, 2, boxes}, random, 9)};
+                return std::vector<Tensor>{random_numbers(DType::F32, {2, boxes, 4}, random, 12),
+                                           random_numbers(DType::F32, {2, 2, boxes}, random, 9)};
               });
 }
 
@@ -128,7 +119,7 @@ fn @main(%x: Tensor[(n), i64]) {
   %f = dyn.full(constant(f32 () [2]), shape_of(%r))
   return %r, %f
 })",
-              [](std::int64_t size, std::mt19937& random) { return std::vector<Tensor>{random_integers(DType::I64, {size}, random, 2)}; });
+              [](std::int64_t size, std::mt19937& random) { return std::vector<Tensor>{random_numbers(DType::I64, {size}, random, 2)}; });
 }
 
 }  // namespace

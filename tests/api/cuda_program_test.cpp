@@ -6,12 +6,14 @@
 #include "api/anydim.h"
 #include "runtime/cuda_device.h"
 #include "tests/support/host_kernels_gpu.h"
+#include "tests/support/random_tensors.h"
 
 namespace anydim {
 namespace {
 
 using ir::DType;
 using ir::Tensor;
+using tests::random_texts;
 
 CompileOptions options() {
   CompileOptions options;
@@ -33,24 +35,8 @@ struct Pair {
   std::shared_ptr<const runtime::Executable> cpu, gpu;
 };
 
-std::vector<Tensor> texts(const std::vector<InputInfo>& inputs, std::int64_t batch, std::int64_t length, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<Tensor> tensors;
-  for (const InputInfo& input : inputs) {
-    Tensor tensor(input.dtype, {batch, length});
-    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-      const bool mask = input.name == "attention_mask";
-      tensor.set_integer(i, mask                        ? (i % length <= length / 2 ? 1 : 0)
-                            : input.name == "input_ids" ? static_cast<std::int64_t>(random() % 90)
-                                                        : 0);
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
 void expect_same(Pair& pair, runtime::Context& cpu, runtime::Context& gpu, std::int64_t batch, std::int64_t length, unsigned seed) {
-  const std::vector<Tensor> inputs = texts(inputs_of(pair.cpu->program()), batch, length, seed);
+  const std::vector<Tensor> inputs = random_texts(inputs_of(pair.cpu->program()), batch, length, seed);
   const std::vector<Tensor> want = cpu.run(inputs), got = gpu.run(inputs);
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t o = 0; o < want.size(); ++o)

@@ -7,23 +7,14 @@
 #include "api/anydim.h"
 #include "ir/parse.h"
 #include "tests/support/pretended_part.h"
+#include "tests/support/random_tensors.h"
 
 namespace anydim {
 namespace {
 
 using ir::DType;
 using ir::Tensor;
-
-// Small numbers, so that many are equal and some are zero.
-Tensor random_numbers(DType dtype, std::vector<std::int64_t> dims, std::mt19937& random, unsigned below) {
-  Tensor tensor(dtype, std::move(dims));
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    const auto number = static_cast<std::int64_t>(random() % below);
-    if (ir::is_float(dtype)) tensor.set_real(i, static_cast<double>(number) - 2);
-    else tensor.set_integer(i, number);
-  }
-  return tensor;
-}
+using tests::random_numbers;
 
 // `inputs(size, random)` for sizes that grow and shrink; results are the evaluator's, bit for bit.
 template <typename Inputs>

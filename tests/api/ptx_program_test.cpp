@@ -7,27 +7,16 @@
 
 #include "api/anydim.h"
 #include "tests/support/pretended_part.h"
+#include "tests/support/random_tensors.h"
 
 namespace anydim {
 namespace {
 
 using ir::Tensor;
 using tests::PretendedPart;
+using tests::random_texts;
 
 class PtxProgram : public testing::TestWithParam<const char*> {};
-
-std::vector<Tensor> texts(const std::vector<InputInfo>& inputs, std::int64_t batch, std::int64_t length, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<Tensor> tensors;
-  for (const InputInfo& input : inputs) {
-    Tensor tensor(input.dtype, {batch, length});
-    const bool mask = input.name == "attention_mask";
-    for (std::int64_t i = 0; i < tensor.elements(); ++i)
-      tensor.set_integer(i, mask ? (i % length <= length / 2 ? 1 : 0) : static_cast<std::int64_t>(random() % 90));
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
 
 // Whether compilation failed because there is no NVRTC here.
 bool lacks_compiler(const Error& error) {
@@ -48,7 +37,7 @@ TEST_P(PtxProgram, TinyBertAgreesWithTheReferenceOnTheStreamAndInGraphs) {
   const ir::Module reference = load_model(model);
   runtime::Context context(executable);
   const auto expect_right = [&](std::int64_t batch, std::int64_t length, unsigned seed) {
-    const std::vector<Tensor> inputs = texts(inputs_of(executable->program()), batch, length, seed);
+    const std::vector<Tensor> inputs = random_texts(inputs_of(executable->program()), batch, length, seed);
     const std::vector<Tensor> want = evaluate_reference(reference, inputs);
     std::vector<Tensor> got;
     try {
@@ -88,7 +77,7 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
   ModelContext context(model);
   // On the stream, captured, replayed for fewer rows.
   for (const auto& [batch, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{{3, 10}, {3, 10}, {3, 9}}) {
-    const std::vector<Tensor> inputs = texts(model->inputs(), batch, length, 7);
+    const std::vector<Tensor> inputs = random_texts(model->inputs(), batch, length, 7);
     const std::vector<Tensor> want = evaluate_reference(reference, inputs);
     std::vector<Tensor> got;
     try {
@@ -133,7 +122,7 @@ TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
     const Tensor begins = Tensor::of<std::int64_t>(ir::DType::I64, {count + 1}, offsets);
     // Padded inputs, and the rows of them that are texts.
     std::vector<Tensor> padded, ragged;
-    for (Tensor& input : texts(model->inputs(), count, longest, 3)) {
+    for (Tensor& input : random_texts(model->inputs(), count, longest, 3)) {
       const bool mask = model->inputs()[padded.size()].name == "attention_mask";
       Tensor rows(input.dtype(), {tokens});
       for (std::int64_t t = 0; t < count; ++t) {

@@ -1,28 +1,17 @@
 // Attention of bf16 operands, whose weights are rounded to bf16 where the processor multiplies pairs.
 #include <gtest/gtest.h>
 
-#include "tests/codegen_cpu/kernel_harness.h"
+#include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-using Symbols = std::map<std::string, std::int64_t>;
-
-void expect_right(const TestRegion& region, const std::vector<Symbols>& shapes, double tolerance = 4e-3) {
+// The best candidate of every kind of instruction.
+void expect_all_right(const TestRegion& region, const std::vector<Symbols>& shapes, double tolerance = 4e-3) {
   ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.skeleton)) << to_string(region.form);
   for (const Target& target : bf16_targets()) {
     const ir::Schedule schedule = candidates(region, target, bucket_of({})).at(0);
-    const TestKernel kernel = compile(region, target, bucket_of({}), schedule);
-    for (const Symbols& symbols : shapes) {
-      std::string at;
-      for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
-      SCOPED_TRACE(target.name() + " " + to_string(schedule) + at);
-      const auto inputs = random_inputs(region, symbols, 1);
-      const auto expected = reference(region, inputs);
-      const auto got = run(region, target, kernel, symbols, inputs);
-      for (std::size_t i = 0; i < got.size(); ++i)
-        ASSERT_LE(difference(got[i], expected[i]), got[i].dtype() == ir::DType::BF16 ? 1e-2 : tolerance) << "output " << i;
-    }
+    expect_kernel_right(region, target, bucket_of({}), schedule, shapes, {.tolerance = tolerance, .bf16_tolerance = 1e-2});
   }
 }
 
@@ -35,13 +24,13 @@ TEST(AttentionBf16, HeadDims) {
         "), bf16]) -> Tensor[(2, s, " + e +
         "), f32] where s in [0, 600], t in [0, 600] {\n %q = cast(%x) {to = f32}\n %k = cast(%y) {to = f32}\n %v = cast(%z) {to = f32}\n"
         " %r = attention(%q, %k, %v) {scale = 0.3}\n return %r\n}");
-    expect_right(region, {{{"s", 1}, {"t", 1}},
-                          {{"s", 2}, {"t", 2}},
-                          {{"s", 19}, {"t", 37}},
-                          {{"s", 3}, {"t", 301}},
-                          {{"s", 65}, {"t", 64}},
-                          {{"s", 3}, {"t", 0}},
-                          {{"s", 0}, {"t", 3}}});
+    expect_all_right(region, {{{"s", 1}, {"t", 1}},
+                              {{"s", 2}, {"t", 2}},
+                              {{"s", 19}, {"t", 37}},
+                              {{"s", 3}, {"t", 301}},
+                              {{"s", 65}, {"t", 64}},
+                              {{"s", 3}, {"t", 0}},
+                              {{"s", 0}, {"t", 3}}});
   }
 }
 
@@ -70,7 +59,8 @@ fn @main(%x: Tensor[(b, s, 192), bf16], %bias: Tensor[(b, 1, 1, s), f32]) -> Ten
   %n = cast(%r) {to = bf16}
   return %n
 })");
-  expect_right(region, {{{"b", 1}, {"s", 1}}, {{"b", 2}, {"s", 27}}, {{"b", 3}, {"s", 64}}, {{"b", 1}, {"s", 300}}, {{"b", 2}, {"s", 0}}});
+  expect_all_right(region,
+                   {{{"b", 1}, {"s", 1}}, {{"b", 2}, {"s", 27}}, {{"b", 3}, {"s", 64}}, {{"b", 1}, {"s", 300}}, {{"b", 2}, {"s", 0}}});
 }
 
 }  // namespace

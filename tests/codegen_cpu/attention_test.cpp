@@ -4,42 +4,17 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/schedule.h"
-#include "tests/codegen_cpu/kernel_harness.h"
+#include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-using Symbols = std::map<std::string, std::int64_t>;
-using Fill = std::function<void(std::vector<ir::Tensor>&)>;
-
-struct Options {
-  Fill fill{};
-  double tolerance = 2e-5;
-  std::size_t most = 1;  // candidates
-};
-
-void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, const Options& options = {}) {
+// Of the best candidate, unless the expectation says otherwise.
+void expect_attention_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
+                            Expectation expectation = {}) {
   ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.skeleton)) << to_string(region.form);
-  for (const Target& target : targets()) {
-    std::vector<ir::Schedule> schedules = candidates(region, target, bucket);
-    ASSERT_FALSE(schedules.empty());
-    schedules.resize(std::min(options.most, schedules.size()));
-    for (const ir::Schedule& schedule : schedules) {
-      const TestKernel kernel = compile(region, target, bucket, schedule);
-      for (const Symbols& symbols : shapes) {
-        std::string at;
-        for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
-        SCOPED_TRACE(std::string(name_of(target.level)) + " " + to_string(schedule) + at);
-        auto inputs = random_inputs(region, symbols, 1);
-        if (options.fill) options.fill(inputs);
-        const auto expected = reference(region, inputs);
-        const auto got = run(region, target, kernel, symbols, inputs);
-        ASSERT_EQ(got.size(), expected.size());
-        for (std::size_t i = 0; i < got.size(); ++i) ASSERT_LE(difference(got[i], expected[i]), options.tolerance) << "output " << i;
-      }
-    }
-  }
+  if (expectation.most == every_candidate) expectation.most = 1;
+  expect_right(region, bucket, shapes, expectation);
 }
 
 std::vector<Symbols> lengths(const std::vector<std::int64_t>& values) {
@@ -55,8 +30,8 @@ fn @main(%q: Tensor[(3, s, 32), f32], %k: Tensor[(3, s, 32), f32], %v: Tensor[(3
   %y = attention(%q, %k, %v, %bias) {scale = 0.17}
   return %y
 })");
-  expect_right(region, bucket_of({{0, 600}}), lengths({0, 1, 2, 15, 16, 17, 27, 64, 65, 128, 129, 300}), {.most = 100});
-  expect_right(region, bucket_of({{0, 64}}), lengths({1, 8, 33, 64}));
+  expect_attention_right(region, bucket_of({{0, 600}}), lengths({0, 1, 2, 15, 16, 17, 27, 64, 65, 128, 129, 300}), {.most = 100});
+  expect_attention_right(region, bucket_of({{0, 64}}), lengths({1, 8, 33, 64}));
 }
 
 TEST(Attention, HeadDims) {
@@ -68,8 +43,9 @@ TEST(Attention, HeadDims) {
         make_region("fn @main(%q: Tensor[(2, s, " + d + "), f32], %k: Tensor[(2, t, " + d + "), f32], %v: Tensor[(2, t, " + e +
                     "), f32]) -> Tensor[(2, s, " + e +
                     "), f32] where s in [0, 600], t in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.3}\n return %y\n}");
-    expect_right(region, bucket_of({}),
-                 {{{"s", 1}, {"t", 1}}, {{"s", 19}, {"t", 37}}, {{"s", 3}, {"t", 300}}, {{"s", 3}, {"t", 0}}, {{"s", 0}, {"t", 3}}});
+    expect_attention_right(
+        region, bucket_of({}),
+        {{{"s", 1}, {"t", 1}}, {{"s", 19}, {"t", 37}}, {{"s", 3}, {"t", 300}}, {{"s", 3}, {"t", 0}}, {{"s", 0}, {"t", 3}}});
   }
 }
 
@@ -105,14 +81,14 @@ fn @main(%x: Tensor[(b, s, 128), f32], %y: Tensor[(b, s, 128), f32], %z: Tensor[
         inputs[3].set_integer(b * length + j, b + 1 == batch && batch > 1 ? 0 : j < length - 5 * b ? 1 : 0);
     }
   };
-  expect_right(region, bucket_of({}),
-               {{{"b", 1}, {"s", 1}},
-                {{"b", 2}, {"s", 27}},
-                {{"b", 3}, {"s", 64}},
-                {{"b", 1}, {"s", 300}},
-                {{"b", 0}, {"s", 4}},
-                {{"b", 2}, {"s", 0}}},
-               {.fill = fill});
+  expect_attention_right(region, bucket_of({}),
+                         {{{"b", 1}, {"s", 1}},
+                          {{"b", 2}, {"s", 27}},
+                          {{"b", 3}, {"s", 64}},
+                          {{"b", 1}, {"s", 300}},
+                          {{"b", 0}, {"s", 4}},
+                          {{"b", 2}, {"s", 0}}},
+                         {.fill = fill});
 }
 
 TEST(Attention, InfiniteScores) {
@@ -134,7 +110,7 @@ fn @main(%q: Tensor[(1, s, 16), f32], %k: Tensor[(1, s, 16), f32], %v: Tensor[(1
       }
     }
   };
-  expect_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}), {.fill = fill, .most = 100});
+  expect_attention_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}), {.most = 100, .fill = fill});
 }
 
 // Cuts rows into stretches of these lengths in turn, some of them empty.
@@ -168,16 +144,16 @@ fn @main(%x: Tensor[(t, 192), f32], %offsets: Tensor[(n), i64]) -> Tensor[(t, 64
   return %r
 })");
   const auto fill = [](std::vector<ir::Tensor>& inputs) { fill_offsets(inputs[1], inputs[0].dims()[0]); };
-  expect_right(region, bucket_of({}),
-               {{{"t", 0}, {"n", 1}},
-                {{"t", 0}, {"n", 3}},
-                {{"t", 1}, {"n", 2}},
-                {{"t", 64}, {"n", 2}},
-                {{"t", 74}, {"n", 4}},
-                {{"t", 221}, {"n", 7}},
-                {{"t", 300}, {"n", 2}},
-                {{"t", 900}, {"n", 40}}},
-               {.fill = fill, .most = 100});
+  expect_attention_right(region, bucket_of({}),
+                         {{{"t", 0}, {"n", 1}},
+                          {{"t", 0}, {"n", 3}},
+                          {{"t", 1}, {"n", 2}},
+                          {{"t", 64}, {"n", 2}},
+                          {{"t", 74}, {"n", 4}},
+                          {{"t", 221}, {"n", 7}},
+                          {{"t", 300}, {"n", 2}},
+                          {{"t", 900}, {"n", 40}}},
+                         {.most = 100, .fill = fill});
 }
 
 TEST(Attention, SegmentsWithBias) {
@@ -188,7 +164,7 @@ fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2
   return %r
 })");
   const auto fill = [](std::vector<ir::Tensor>& inputs) { fill_offsets(inputs[4], inputs[0].dims()[1]); };
-  expect_right(region, bucket_of({}), {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}}, {.fill = fill});
+  expect_attention_right(region, bucket_of({}), {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}}, {.fill = fill});
 }
 
 // What another sequence holds makes no difference, not even NaN.
@@ -231,7 +207,7 @@ TEST(Attention, ElementTypes) {
   };
   const auto expect = [&](const std::string& dtype, const std::string& widened, double tolerance) {
     SCOPED_TRACE(dtype);
-    expect_right(region(dtype, widened), bucket_of({{0, 600}}), lengths({0, 1, 20, 70}), {.tolerance = tolerance});
+    expect_attention_right(region(dtype, widened), bucket_of({{0, 600}}), lengths({0, 1, 20, 70}), {.tolerance = tolerance});
   };
   expect("f64", "f64", 1e-12);
   expect("f16", "f32", 2e-3);

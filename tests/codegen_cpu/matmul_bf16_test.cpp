@@ -6,37 +6,19 @@
 
 #include "codegen_cpu/matmul_operands.h"
 #include "codegen_cpu/matmul_schedule.h"
-#include "ir/schedule.h"
-#include "tests/codegen_cpu/kernel_harness.h"
+#include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-using Symbols = std::map<std::string, std::int64_t>;
-
 // The candidates of every kind of instruction over `bucket`, at each of `shapes`: at most `most` on vectors and as many on tiles.
-void expect_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5,
-                  std::size_t most = 2) {
+void expect_all_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5,
+                      std::size_t most = 2) {
   for (const Target& target : bf16_targets()) {
     std::size_t vectors = 0, tiles = 0;
     for (const ir::Schedule& schedule : candidates(region, target, bucket)) {
       std::size_t& taken = MatmulSchedule::from(schedule).tiles ? tiles : vectors;
-      if (taken++ >= most) continue;
-      const TestKernel kernel = compile(region, target, bucket, schedule);
-      for (const Symbols& symbols : shapes) {
-        std::string at;
-        for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
-        SCOPED_TRACE(target.name() + " " + to_string(schedule) + at);
-        const auto inputs = random_inputs(region, symbols, 1);
-        const auto expected = reference(region, inputs);
-        const auto got = run(region, target, kernel, symbols, inputs);
-        ASSERT_EQ(got.size(), expected.size());
-        for (std::size_t i = 0; i < got.size(); ++i) {
-          // bf16 results may round to the neighbour.
-          const double limit = got[i].dtype() == ir::DType::BF16 ? 8e-3 : tolerance;
-          ASSERT_LE(difference(got[i], expected[i]), limit) << "output " << i;
-        }
-      }
+      if (taken++ < most) expect_kernel_right(region, target, bucket, schedule, shapes, {.tolerance = tolerance, .bf16_tolerance = 8e-3});
     }
     ASSERT_GT(vectors + tiles, 0u);
     // For few rows the cost model may leave tiles out.
@@ -55,18 +37,18 @@ TestRegion weight_region(int depth, int columns) {
 
 TEST(MatmulBf16, WeightAndVaryingRows) {
   const TestRegion region = weight_region(64, 72);
-  expect_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 130}), 2e-5, 4);
-  expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 2e-5, 4);
-  expect_right(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}));
-  expect_right(region, bucket_of({{7, 32}}), sizes("n", {7, 8, 31, 32}));
-  expect_right(region, bucket_of({{33, 256}}), sizes("n", {33, 34, 256}));
-  expect_right(region, bucket_of({{257, 5000}}), sizes("n", {257, 258, 700}));
+  expect_all_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 130}), 2e-5, 4);
+  expect_all_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 2e-5, 4);
+  expect_all_right(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}));
+  expect_all_right(region, bucket_of({{7, 32}}), sizes("n", {7, 8, 31, 32}));
+  expect_all_right(region, bucket_of({{33, 256}}), sizes("n", {33, 34, 256}));
+  expect_all_right(region, bucket_of({{257, 5000}}), sizes("n", {257, 258, 700}));
 }
 
 TEST(MatmulBf16, OddExtents) {
   for (const auto& [depth, columns] :
        std::vector<std::pair<int, int>>{{1, 1}, {3, 17}, {13, 33}, {34, 100}, {0, 5}, {65, 15}, {9, 0}, {96, 16}})
-    expect_right(weight_region(depth, columns), bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23, 40}));
+    expect_all_right(weight_region(depth, columns), bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23, 40}));
 }
 
 TEST(MatmulBf16, TransposedWeightWithGeluStoredNarrow) {
@@ -83,7 +65,8 @@ fn @main(%x: Tensor[(b, s, 24), bf16], %w: Tensor[(50, 24), bf16], %bias: Tensor
   return %n
 })",
                                         {1});
-  expect_right(region, bucket_of({{0, 32768}}), {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}});
+  expect_all_right(region, bucket_of({{0, 32768}}),
+                   {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}});
 }
 
 TEST(MatmulBf16, LayerNormStoredWideAndNarrow) {
@@ -102,8 +85,8 @@ fn @main(%x: Tensor[(n, 32), bf16], %w: Tensor[(32, 44), bf16], %bias: Tensor[(4
 })",
                                         {1});
   ASSERT_FALSE(std::get<ir::MatmulForm>(region.form.skeleton).rows.empty());
-  expect_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 17, 30, 100}), 1e-4);
-  expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 1e-4);
+  expect_all_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 17, 30, 100}), 1e-4);
+  expect_all_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 1e-4);
 }
 
 TEST(MatmulBf16, DynamicOperands) {
@@ -119,7 +102,7 @@ fn @main(%x: Tensor[(a, 1, m, k), bf16], %y: Tensor[(3, k, n), bf16]) -> Tensor[
   for (const std::int64_t m : {1, 9, 70})
     for (const std::int64_t n : {1, 16, 37}) shapes.push_back({{"a", 2}, {"m", m}, {"k", m + n - 2}, {"n", n}});
   shapes.push_back({{"a", 1}, {"m", 3}, {"k", 3}, {"n", 0}});
-  expect_right(region, bucket_of({}), shapes);
+  expect_all_right(region, bucket_of({}), shapes);
 }
 
 TEST(MatmulBf16, TransposedDynamicOperands) {
@@ -137,7 +120,7 @@ fn @main(%x: Tensor[(2, k, m), bf16], %y: Tensor[(2, n, k), bf16]) -> Tensor[(2,
   for (const std::int64_t m : {1, 9, 40})
     for (const std::int64_t n : {1, 16, 37}) shapes.push_back({{"m", m}, {"k", m + n - 2}, {"n", n}});
   shapes.push_back({{"m", 5}, {"k", 64}, {"n", 70}});
-  expect_right(region, bucket_of({}), shapes);
+  expect_all_right(region, bucket_of({}), shapes);
 }
 
 // Sums of products of small integers are exact whatever the order, so a misplaced element shows.
