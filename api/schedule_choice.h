@@ -15,17 +15,19 @@
 
 namespace anydim {
 
-// What a schedule must be: its name, and fields that it must have with these values; the rest is free. "matmul_wgmma persistent=1".
+// What a schedule must be: its name, fields that it must have with these values, and fields that it must have above these; the rest is free.
+// "matmul_wgmma persistent=1 split>1".
 struct ScheduleFilter {
   ir::Schedule wanted;
+  std::vector<std::pair<std::string, std::int64_t>> above{};
   bool matches(const ir::Schedule& schedule) const;
 };
 ScheduleFilter parse_schedule_filter(std::string_view text);  // throws Error{Malformed}
 
-// Offers of `inner` only what the filter takes, for regions where it takes anything; other regions keep all. Remembers what was on offer. Any thread.
+// Offers what `inner` does, less what one of `avoided` takes; of a region where `filter` takes anything of what is left, nothing else. Remembers what was on offer. Throws Error{Unsupported} where all that a region has is avoided. Any thread.
 class ChosenSchedules : public ir::ForwardingBackend, public ir::ScheduleSpace {
  public:
-  ChosenSchedules(std::shared_ptr<const ir::Backend> inner, std::optional<ScheduleFilter> filter);
+  ChosenSchedules(std::shared_ptr<const ir::Backend> inner, std::optional<ScheduleFilter> filter, std::vector<ScheduleFilter> avoided = {});
 
   // A region had a schedule that the filter takes.
   bool met() const;
@@ -38,11 +40,14 @@ class ChosenSchedules : public ir::ForwardingBackend, public ir::ScheduleSpace {
   LibraryChoice library_schedule(const ir::Region&) const override { return {std::nullopt, "its schedule is told"}; }
 
  private:
+  std::vector<ir::Schedule> allowed(std::vector<ir::Schedule> schedules) const;  // without the avoided ones
+
   struct Offer {
     ir::Region region;
     std::vector<ir::Schedule> schedules;
   };
   std::optional<ScheduleFilter> filter_;
+  std::vector<ScheduleFilter> avoided_;
   mutable std::mutex mutex_;
   mutable std::vector<Offer> offers_;
   mutable bool met_ = false;

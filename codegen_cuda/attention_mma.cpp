@@ -30,7 +30,10 @@ class AttentionMma final : public Skeleton {
 
   bool takes_segments() const override { return true; }
 
-  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override;
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    return cheapest(*this, inputs, bucket, space(inputs, bucket));
+  }
+  std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket& bucket) const override;
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
     return attention_mma_seconds(inputs.target, AttentionMmaSchedule::from(schedule), attention_sizes(inputs, keys), has_column(inputs));
   }
@@ -42,7 +45,7 @@ class AttentionMma final : public Skeleton {
   static bool has_column(const PlanInputs& inputs) { return inputs.facts->score.form == ScoreForm::Column; }
 };
 
-std::vector<ir::Schedule> AttentionMma::candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const {
+std::vector<ir::Schedule> AttentionMma::space(const PlanInputs& inputs, const ir::Bucket& bucket) const {
   ir::Interval rows = extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent);
   const ir::Interval keys = extent_in_bucket(inputs, bucket, attention_form(inputs).key.extent);
   if (attention_form(inputs).segments) rows.low = std::min<std::int64_t>(rows.low, 1);  // of a sequence, whatever they are in all
@@ -70,7 +73,7 @@ std::vector<ir::Schedule> AttentionMma::candidates(const PlanInputs& inputs, con
     if (!misfit(inputs, schedule) && std::find(result.begin(), result.end(), schedule) == result.end())
       result.push_back(std::move(schedule));
   }
-  return cheapest(*this, inputs, bucket, std::move(result));
+  return result;
 }
 
 std::optional<std::string> AttentionMma::misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const {

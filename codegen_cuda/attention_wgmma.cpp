@@ -105,7 +105,10 @@ class AttentionWgmma final : public Skeleton {
            mapped_operands(inputs, 64).has_value();
   }
   bool takes_segments() const override { return true; }
-  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override;
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    return cheapest(*this, inputs, bucket, space(inputs, bucket));
+  }
+  std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket& bucket) const override;
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
     return attention_wgmma_seconds(inputs.target, AttentionWgmmaSchedule::from(schedule), attention_sizes(inputs, keys),
                                    has_column(inputs));
@@ -118,7 +121,7 @@ class AttentionWgmma final : public Skeleton {
   static bool has_column(const PlanInputs& inputs) { return inputs.facts->score.form == ScoreForm::Column; }
 };
 
-std::vector<ir::Schedule> AttentionWgmma::candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const {
+std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs, const ir::Bucket& bucket) const {
   // Shorter sequences leave most of 64 queries idle.
   if (extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent).high <= 32) return {};
   std::vector<ir::Schedule> schedules;
@@ -130,7 +133,7 @@ std::vector<ir::Schedule> AttentionWgmma::candidates(const PlanInputs& inputs, c
       }
     }
   }
-  return cheapest(*this, inputs, bucket, std::move(schedules));
+  return schedules;
 }
 
 std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const {

@@ -10,6 +10,7 @@
 #include "codegen_cuda/library_product.h"
 #include "codegen_cuda/source_hash.h"
 #include "ir/error.h"
+#include "ir/schedule_space.h"
 
 namespace anydim::codegen_cuda {
 
@@ -56,7 +57,7 @@ EmittedKernel emit(const KnownForm& known, const PlanInputs& inputs, const ir::B
   return skeleton.emit(inputs, bucket, schedule, checked);
 }
 
-class CudaBackend : public ir::Backend {
+class CudaBackend : public ir::Backend, public ir::ScheduleSpace {
  public:
   explicit CudaBackend(const CudaOptions& options) : options_(options), skeletons_(all_skeletons()) {}
 
@@ -83,17 +84,15 @@ class CudaBackend : public ir::Backend {
   }
 
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
-    const auto known = known_form(region);
-    const PlanInputs inputs = inputs_of(region, *known);
-    std::vector<ir::Schedule> schedules;
-    for (const Skeleton* skeleton : known->skeletons) {
-      for (ir::Schedule& schedule : skeleton->candidates(inputs, bucket)) schedules.push_back(std::move(schedule));
-    }
-    if (schedules.empty()) {
-      throw Error(ErrorKind::Unsupported, fmt::format("the region {} of kind {} has no kernel for {}", region.name,
-                                                      ir::skeleton_name(known->form), options_.target.architecture));
-    }
-    return schedules;
+    return offered(region, [&](const Skeleton& skeleton, const PlanInputs& inputs) { return skeleton.candidates(inputs, bucket); });
+  }
+
+  std::vector<ir::Schedule> space(const ir::Region& region, const ir::Bucket& bucket) const override {
+    std::vector<ir::Schedule> all = candidates(region, bucket);
+    for (ir::Schedule& schedule :
+         offered(region, [&](const Skeleton& skeleton, const PlanInputs& inputs) { return skeleton.space(inputs, bucket); }))
+      if (std::ranges::find(all, schedule) == all.end()) all.push_back(std::move(schedule));
+    return all;
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int) const override {
@@ -153,6 +152,21 @@ class CudaBackend : public ir::Backend {
     std::shared_ptr<const KnownForm>& known = forms_[region.identity];
     if (!known) known = derive();
     return known;
+  }
+
+  // What the region's skeletons answer, one after the other.
+  template <typename Ask>
+  std::vector<ir::Schedule> offered(const ir::Region& region, const Ask& ask) const {
+    const auto known = known_form(region);
+    const PlanInputs inputs = inputs_of(region, *known);
+    std::vector<ir::Schedule> schedules;
+    for (const Skeleton* skeleton : known->skeletons)
+      for (ir::Schedule& schedule : ask(*skeleton, inputs)) schedules.push_back(std::move(schedule));
+    if (schedules.empty()) {
+      throw Error(ErrorKind::Unsupported, fmt::format("the region {} of kind {} has no kernel for {}", region.name,
+                                                      ir::skeleton_name(known->form), options_.target.architecture));
+    }
+    return schedules;
   }
 
   PlanInputs inputs_of(const ir::Region& region, const KnownForm& known) const {

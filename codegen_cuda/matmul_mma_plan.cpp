@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <tuple>
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul_cost.h"
@@ -41,6 +43,42 @@ class MmaSkeleton final : public Skeleton {
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    return best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile);
+  }
+
+  std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    const auto kind = [](const MmaSchedule& schedule) { return std::tuple(schedule.whole_rows, schedule.cluster_rows, schedule.split); };
+    return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
+    return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
+    return reason_against(inputs, operands, MmaSchedule::from(schedule));
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool) const override {
+    return emit_mma(inputs, bucket, schedule);  // it waits for nothing but its own copies: its checked twin is itself
+  }
+
+ private:
+  static bool same_tile(const MmaSchedule& a, const MmaSchedule& b) {
+    return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.warps_down == b.warps_down &&
+           a.whole_rows == b.whole_rows && a.cluster_rows == b.cluster_rows && a.split == b.split;
+  }
+
+  std::function<double(const MmaSchedule&)> cost(const PlanInputs& inputs, const ir::Bucket& bucket) const {
+    return [&inputs, &operands = mma_operands(inputs, tf32_).value(), typical = matmul_extents(inputs, typical_keys(inputs, bucket))](
+               const MmaSchedule& schedule) { return seconds(inputs, operands, schedule, typical); };
+  }
+
+  std::vector<MmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) const {
     const ir::MatmulForm& form = form_of(inputs);
     const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
@@ -70,30 +108,9 @@ class MmaSkeleton final : public Skeleton {
         }
       }
     }
-    const auto same_tile = [](const MmaSchedule& a, const MmaSchedule& b) {
-      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.warps_down == b.warps_down &&
-             a.whole_rows == b.whole_rows && a.cluster_rows == b.cluster_rows && a.split == b.split;
-    };
-    return best_of(found, [&](const MmaSchedule& schedule) { return seconds(inputs, operands, schedule, typical); }, same_tile);
+    return found;
   }
 
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
-    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
-    return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
-  }
-
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
-
-  std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
-    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
-    return reason_against(inputs, operands, MmaSchedule::from(schedule));
-  }
-
-  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool) const override {
-    return emit_mma(inputs, bucket, schedule);  // it waits for nothing but its own copies: its checked twin is itself
-  }
-
- private:
   static std::optional<std::string> reason_against(const PlanInputs& inputs, const TensorOperands& operands, const MmaSchedule& schedule) {
     const ir::MatmulForm& form = form_of(inputs);
     if (schedule.warps_down < 1 || schedule.warps_across < 1 || schedule.threads() > 1024) return "a block has 1 to 32 warps";

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,8 +42,8 @@ void add_with_splits(const PlanInputs& inputs, Schedule schedule, const MatmulEx
 
 // The cheapest few, best first and each another tile; equal costs keep their order. `same_tile` compares two of them.
 template <typename Schedule, typename Seconds, typename SameTile>
-std::vector<ir::Schedule> best_of(const std::vector<Schedule>& found, const Seconds& seconds, const SameTile& same_tile) {
-  constexpr std::size_t most = 8;
+std::vector<ir::Schedule> best_of(const std::vector<Schedule>& found, const Seconds& seconds, const SameTile& same_tile,
+                                  std::size_t most = 8) {
   std::vector<std::pair<double, std::size_t>> ranked;
   for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(seconds(found[i]), i);
   std::sort(ranked.begin(), ranked.end());
@@ -53,6 +55,20 @@ std::vector<ir::Schedule> best_of(const std::vector<Schedule>& found, const Seco
   std::vector<ir::Schedule> schedules;
   for (const Schedule* schedule : chosen) schedules.push_back(schedule->schedule());
   return schedules;
+}
+
+// The cheapest few of all, then of each kind: schedules that `kind` gives equal values.
+template <typename Schedule, typename Seconds, typename SameTile, typename Kind>
+std::vector<ir::Schedule> best_of_kinds(const std::vector<Schedule>& found, const Seconds& seconds, const SameTile& same_tile,
+                                        const Kind& kind) {
+  constexpr std::size_t most_of_a_kind = 4;
+  std::vector<ir::Schedule> all = best_of(found, seconds, same_tile);
+  std::map<std::invoke_result_t<Kind, const Schedule&>, std::vector<Schedule>> kinds;
+  for (const Schedule& schedule : found) kinds[kind(schedule)].push_back(schedule);
+  for (const auto& [key, members] : kinds)
+    for (ir::Schedule& schedule : best_of(members, seconds, same_tile, most_of_a_kind))
+      if (std::find(all.begin(), all.end(), schedule) == all.end()) all.push_back(std::move(schedule));
+  return all;
 }
 
 }  // namespace anydim::codegen_cuda

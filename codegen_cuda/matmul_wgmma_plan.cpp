@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
+#include <tuple>
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul_rows.h"
@@ -23,6 +25,44 @@ class WgmmaSkeleton final : public Skeleton {
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    return best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile);
+  }
+
+  std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket& bucket) const override {
+    const auto kind = [](const WgmmaSchedule& schedule) {
+      return std::tuple(schedule.blocks, schedule.swapped, schedule.persistent, schedule.split, schedule.multicast, schedule.beside,
+                        schedule.boxed, schedule.cluster_rows);
+    };
+    return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
+    return seconds(inputs, WgmmaSchedule::from(schedule), matmul_extents(inputs, keys));
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
+    return reason_against(inputs, inputs.facts->boxed.value(), WgmmaSchedule::from(schedule));
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override {
+    return emit_wgmma(inputs, bucket, schedule, checked);
+  }
+
+ private:
+  static bool same_tile(const WgmmaSchedule& a, const WgmmaSchedule& b) {
+    return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped && a.split == b.split &&
+           a.multicast == b.multicast && a.beside == b.beside && a.cluster_rows == b.cluster_rows;
+  }
+
+  static std::function<double(const WgmmaSchedule&)> cost(const PlanInputs& inputs, const ir::Bucket& bucket) {
+    return [&inputs, typical = matmul_extents(inputs, typical_keys(inputs, bucket))](const WgmmaSchedule& schedule) {
+      return seconds(inputs, schedule, typical);
+    };
+  }
+
+  static std::vector<WgmmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) {
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
     const BoxedOperands& operands = inputs.facts->boxed.value();
@@ -75,28 +115,9 @@ class WgmmaSkeleton final : public Skeleton {
         }
       }
     }
-    const auto same_tile = [](const WgmmaSchedule& a, const WgmmaSchedule& b) {
-      return a.block_rows == b.block_rows && a.block_columns == b.block_columns && a.swapped == b.swapped && a.split == b.split &&
-             a.multicast == b.multicast && a.beside == b.beside && a.cluster_rows == b.cluster_rows;
-    };
-    return best_of(found, [&](const WgmmaSchedule& schedule) { return seconds(inputs, schedule, typical); }, same_tile);
+    return found;
   }
 
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const override {
-    return seconds(inputs, WgmmaSchedule::from(schedule), matmul_extents(inputs, keys));
-  }
-
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override { return matmul_edges(inputs); }
-
-  std::optional<std::string> misfit(const PlanInputs& inputs, const ir::Schedule& schedule) const override {
-    return reason_against(inputs, inputs.facts->boxed.value(), WgmmaSchedule::from(schedule));
-  }
-
-  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) const override {
-    return emit_wgmma(inputs, bucket, schedule, checked);
-  }
-
- private:
   static constexpr std::int64_t reserved = 1024;  // bytes of shared memory of each block, by the system
 
   static std::optional<std::string> reason_against(const PlanInputs& inputs, const BoxedOperands& operands, const WgmmaSchedule& schedule) {

@@ -49,6 +49,8 @@ class Skeleton {
 
   // Schedules worth considering for a bucket, all legal, the first a safe general choice; may be empty where none suits the bucket.
   virtual std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket& bucket) const = 0;
+  // For those who measure, or choose by themselves: candidates() and the cheapest few of every kind of schedule beside.
+  virtual std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket& bucket) const { return candidates(inputs, bucket); }
   // Seconds of one launch, by waves, bandwidth and occupancy; without running anything.
   virtual double estimate(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const = 0;
   // As ir::Backend::key_edges.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <istream>
 #include <iterator>
@@ -149,7 +150,10 @@ CompileTarget CaseRunner::target_for(const nlohmann::json& wanted, std::shared_p
   if (known.backend == nullptr) known = make_(checked);
   std::optional<ScheduleFilter> filter;
   if (wanted.contains("schedule")) filter = parse_schedule_filter(wanted.at("schedule").get<std::string>());
-  chosen = std::make_shared<ChosenSchedules>(known.backend, std::move(filter));
+  std::vector<ScheduleFilter> avoided;
+  for (const nlohmann::json& one : wanted.value("avoid", nlohmann::json::array()))
+    avoided.push_back(parse_schedule_filter(one.get<std::string>()));
+  chosen = std::make_shared<ChosenSchedules>(known.backend, std::move(filter), std::move(avoided));
   return {chosen, known.device};
 }
 
@@ -256,6 +260,7 @@ nlohmann::ordered_json CaseRunner::run_matmul(const nlohmann::json& wanted) {
   const std::vector<GpuMatmulTimes> all = time_matmul(target, shapes, options_for(wanted), bench);
   if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
   Json rows = Json::array();
+  bool right = true;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     Json row = {{"m", shapes[i].m}, {"n", shapes[i].n}, {"k", shapes[i].k}, {"schedule", all[i].schedule}};
     row.update(microseconds(all[i].ours));
@@ -264,10 +269,13 @@ nlohmann::ordered_json CaseRunner::run_matmul(const nlohmann::json& wanted) {
       row["best_us"] = 1e6 * all[i].best.median;
       row["algorithms"] = all[i].algorithms;
       row["difference"] = std::isfinite(all[i].largest_difference) ? Json(all[i].largest_difference) : Json("not finite");
+      right = right && all[i].largest_difference <= wanted.value("tolerance", 0.02);
     }
     rows.push_back(std::move(row));
   }
-  return {{"rows", std::move(rows)}};
+  Json result = {{"rows", std::move(rows)}};
+  if (bench.library) result["right"] = right;
+  return result;
 }
 
 nlohmann::ordered_json CaseRunner::run_attention(const nlohmann::json& wanted) {
@@ -307,7 +315,7 @@ nlohmann::ordered_json CaseRunner::rank_schedules(const nlohmann::json& wanted) 
       "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return %y\n}}\n",
       k, n, type);
   CompileOptions options = options_for(wanted);
-  options.policies = {parse_policy("symbolic")};
+  options.policies = {parse_policy("bucketed")};  // every bucket offers what suits it
   compile_for(target, ir::parse(text), options);
   std::map<std::string, Json> best;
   for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>()) {
@@ -364,12 +372,23 @@ nlohmann::ordered_json CaseRunner::run_raw(const nlohmann::json& wanted) {
     }
     write_outputs(wanted.at("folder").get<std::string>(), names, all);
   }
-  return {{"outputs", results.size()}};
+  Json result = {{"outputs", results.size()}};
+  if (wanted.contains("expected")) {
+    const std::filesystem::path folder = wanted.at("expected").get<std::string>();
+    bool right = true;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const ir::Tensor want = read_npy(folder / fmt::format("{}.out{}.npy", kernel.name, i));
+      right = right && want.dims() == results[i].dims() && std::ranges::equal(want.bytes(), results[i].bytes());
+    }
+    result["right"] = right;
+  }
+  return result;
 }
 
 nlohmann::ordered_json CaseRunner::information() {
   Json result = Json::object();
   for (const Finding& finding : examine_system(options_)) result[finding.name] = finding.value;
+  if (!raw_.architecture.empty()) result["architecture"] = raw_.architecture;
   return result;
 }
 

@@ -23,14 +23,14 @@ struct RawTarget {
 //   program      "text" (or "model", a file) with "inputs" {NAME: {"dims", "below" | "ramp" | "lengths"}}, run "passes" times (3: on the stream, captured, replayed); the results are
 //                compared with the reference evaluator, or with "expected" {NAME: file.npy}, within "tolerance", unless "compare" is false; "sizes" [inputs, ..] are timed too; "packed": over the rows
 //                that the mask shows (an input with "lengths", of each sequence), the others' results being 0
-//   matmul       "n", "k", "m" [..]: seconds of one product; "cublas": beside cuBLASLt
+//   matmul       "n", "k", "m" [..]: seconds of one product; "cublas": beside cuBLASLt, within "tolerance" (0.02) of its results
 //   attention    "shapes" [[batch, heads, length, head], ..], "ragged" [{"heads", "head", "lengths" [..]}, ..] over sequences laid end to end
 //   schedules    "n", "k", "m" [..], "top": the schedules that the cost model ranks best at any of the sizes
 //   raw          "source" (a file), "launch" {"entry", "block", "grid", "cluster", "shared_bytes", "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and
-//                results are written to "folder" as NAME.inN.npy and NAME.outN.npy
+//                results are written to "folder" as NAME.inN.npy and NAME.outN.npy; the results must be those of the same name in the folder "expected", bit for bit
 //   tune_prepare, tune_candidate   tools/tuning_cases.h
-//   information  device, driver and what else there is
-// Every kind takes "schedule" (a filter: a name, and fields with values; where nothing fits it the result says "absent"), "checked" (the checked twins), "policy" and "dtype".
+//   information  device, driver and what else there is; "architecture" where it was told
+// Every kind takes "schedule" (a filter, api/schedule_choice.h; where nothing fits it the result says "absent"), "avoid" [filters of schedules that no region may get], "checked" (the checked twins), "policy" and "dtype".
 class CaseRunner {
  public:
   // `make`: the target, with checked kernels or not; null: make_target(). `raw`: what run_raw_kernel is told.

@@ -33,11 +33,34 @@ GATHER = """fn @main(%ids: Tensor[(b, s), i64]) where b in [0, 1024], s in [1, 5
   return %x
 }
 """
-MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [0, 65536] {
+MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [LOW, 65536] {
   %w = constant(DTYPE (K, N) @random(1))
   %b = constant(DTYPE (N) @random(2))
   %p = matmul(%x, %w)
   %y = add(%p, %b)
+  return %y
+}
+"""
+# Of 16-bit operands, in f32.
+WIDE_MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [LOW, 65536] {
+  %w = constant(DTYPE (K, N) @random(1))
+  %b = constant(f32 (N) @random(2))
+  %xw = cast(%x) {to = f32}
+  %ww = cast(%w) {to = f32}
+  %p = matmul(%xw, %ww)
+  %y = add(%p, %b)
+  return %y
+}
+"""
+NORM_MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE], %r: Tensor[(m, N), DTYPE]) where m in [LOW, 65536] {
+  %w = constant(DTYPE (K, N) @random(1))
+  %b = constant(DTYPE (N) @random(2))
+  %scale = constant(DTYPE (N) @random(3))
+  %shift = constant(DTYPE (N) @random(4))
+  %p = matmul(%x, %w)
+  %q = add(%p, %b)
+  %a = add(%q, %r)
+  %y = layer_norm(%a, %scale, %shift)
   return %y
 }
 """
@@ -70,12 +93,14 @@ def rows(count, *rest):
     return {"dims": [count, *rest]}
 
 
-def matmul_cases(rung, schedule, shapes, dtype="bf16"):
+def matmul_cases(rung, schedule, shapes, dtype="bf16", template=MATMUL, least=0):
+    """Each first as its checked twin. `least`: rows that the program is declared for, which decides what the cost model has to choose among."""
     for m, n, k in shapes:
-        text = MATMUL.replace("DTYPE", dtype).replace("K", str(k)).replace("N", str(n))
+        text = template.replace("DTYPE", dtype).replace("K", str(k)).replace("N", str(n)).replace("LOW", str(least))
+        inputs = {"x": rows(m, k), **({"r": rows(m, n)} if template is NORM_MATMUL else {})}
         for checked in (True, False):
-            yield program(f"{rung}/{dtype}/{m}x{n}x{k}{'/checked' if checked else ''}", text, {"x": rows(m, k)}, 0.02 if dtype != "f32" else 1e-4,
-                          schedule=schedule, checked=checked)
+            yield program(f"{rung}/{dtype}/{m}x{n}x{k}{'/wide' if template is WIDE_MATMUL else ''}{'/checked' if checked else ''}", text, inputs,
+                          0.02 if dtype != "f32" else 1e-4, schedule=schedule, checked=checked)
 
 
 def attention_cases(rung, schedule, lengths, heads, dtype="bf16"):
@@ -91,23 +116,77 @@ def attention_cases(rung, schedule, lengths, heads, dtype="bf16"):
 EDGES = [1, 7, 63, 64, 65, 127, 129]
 
 
-def rungs():
-    """(name, rungs that it needs, cases), in order."""
+# What schedules do on a GPU that something else does not: (rungs that show it, the last of which must have passed before anything else may do it; filters of the
+# schedules that do it).
+FEATURES = [
+    (("matmul_mma",), ["matmul_mma"]),
+    (("rows_mma",), ["matmul_mma whole=1"]),
+    (("cluster_mma",), ["matmul_mma whole=2"]),
+    (("split_mma",), ["matmul_mma split>1"]),
+    (("attention_mma",), ["attention_mma"]),
+    (("wgmma_tile", "ring"), ["matmul_wgmma"]),
+    (("registers",), ["matmul_wgmma bm=128 bn>192", "matmul_wgmma blocks>1"]),  # warpgroups may trade registers
+    (("swapped",), ["matmul_wgmma swap=1"]),
+    (("persistent",), ["matmul_wgmma persistent=1"]),
+    (("boxed",), ["matmul_wgmma boxed>0"]),
+    (("split_k",), ["matmul_wgmma split>1"]),
+    (("multicast",), ["matmul_wgmma multicast>1"]),
+    (("beside",), ["matmul_wgmma beside>1"]),
+    (("whole",), ["matmul_wgmma whole>0"]),
+    (("attention_wgmma",), ["attention_wgmma"]),
+]
+# Rungs whose schedules wait for barriers, and so have a twin that gives up: what may use them is run as its twin first.
+WAITING = {"wgmma_tile", "attention_wgmma"}
+
+
+def avoided(passed, rung=None):
+    """Filters of the schedules that a case must not get, on the rung it stands on or in a sweep."""
+    return [each for names, filters in FEATURES if rung not in names and names[-1] not in passed for each in filters]
+
+
+def unit_kernels(rung, names, capability):
+    known = {each["case"]["name"]: each for each in unit_kernel_cases(capability)}
+    return [{**known[name]["case"], "id": f"{rung}/{name}"} for name in names if name in known]
+
+
+def rungs(capability):
+    """(name, rungs that it needs, cases), in order; `capability`: 90 for a device of compute capability 9.0."""
     yield "map", ["empty"], [program(f"map/{dtype}/{n}", MAP.replace("DTYPE", dtype), {"x": rows(n, 96), "y": rows(n, 96)}, 0.01 if dtype != "f32" else 1e-5)
                              for dtype in ("f32", "bf16", "f16") for n in (1, 33, 1000)]
     yield "gather", ["map"], [program(f"gather/{b}x{s}", GATHER, {"ids": {"dims": [b, s], "below": 50}}) for b, s in ((1, 1), (3, 17))]
     yield "reduce", ["map"], [program(f"reduce/{n}x{w}", REDUCE, {"x": rows(n, w)}) for n, w in ((1, 1), (5, 31), (64, 384), (17, 1025))]
     yield "matmul_simt", ["map"], list(matmul_cases("matmul_simt", "matmul_simt", [(1, 64, 64), (65, 80, 96)], "f32"))
     yield "matmul_mma", ["map"], list(matmul_cases("matmul_mma", "matmul_mma", [(m, 96, 160) for m in EDGES]))
+    yield "rows_mma", ["matmul_mma", "reduce"], [case for whole in (1, 0) for case in matmul_cases(
+        f"rows_mma/{whole}", f"matmul_mma whole={whole}", [(m, 128, 64) for m in (1, 17, 65)], template=NORM_MATMUL)]
     yield "attention_mma", ["matmul_mma", "reduce"], list(attention_cases("attention_mma", "attention_mma", (1, 17, 64, 100), (32, 64)))
-    yield "wgmma_tile", ["matmul_mma"], list(matmul_cases("wgmma_tile", "matmul_wgmma persistent=0 swap=0 split=1", [(64, 64, 64)]))
+    yield "tma", ["map"], unit_kernels("tma", ("tma_load", "tma_store"), capability)
+    yield "cluster", ["map"], unit_kernels("cluster", ("cluster",), capability)
+    yield "wgmma_tile", ["matmul_mma", "tma"], list(matmul_cases("wgmma_tile", "matmul_wgmma persistent=0 swap=0 split=1", [(64, 64, 64)]))
     yield "ring", ["wgmma_tile"], list(matmul_cases("ring", "matmul_wgmma persistent=0 swap=0 split=1", [(m, 128, k) for m in EDGES for k in (64, 448, 768)]))
+    yield "registers", ["ring"], [*matmul_cases("registers", "matmul_wgmma bm=64 blocks=3", [(m, 192, 256) for m in (65, 200)]),
+                                  *matmul_cases("registers", "matmul_wgmma bm=128 bn=256", [(1030, 256, 256)], least=1024)]
     yield "swapped", ["ring"], list(matmul_cases("swapped", "matmul_wgmma swap=1", [(m, 192, 384) for m in (1, 7, 8, 9, 31)]))
     yield "persistent", ["ring"], list(matmul_cases("persistent", "matmul_wgmma persistent=1", [(m, 384, 256) for m in (65, 1000, 4100)]))
-    yield "split_k", ["ring"], list(matmul_cases("split_k", "matmul_wgmma split=2", [(m, 128, 1536) for m in (1, 65, 129)]))
+    yield "boxed", ["ring"], [case for template in (MATMUL, WIDE_MATMUL) for case in matmul_cases(
+        "boxed", "matmul_wgmma boxed>0 swap=0", [(m, 128, 256) for m in sorted(EDGES, key=lambda m: m != 65)], template=template)]
+    yield "cluster_mma", ["cluster", "rows_mma"], list(matmul_cases("cluster_mma", "matmul_mma whole=2", [(m, 256, 128) for m in (1, 17, 65)], template=NORM_MATMUL))
+    yield "split_mma", ["cluster", "matmul_mma"], list(matmul_cases("split_mma", "matmul_mma split>1", [(m, 64, 1024) for m in (1, 17, 65)]))
+    yield "split_k", ["cluster", "ring"], list(matmul_cases("split_k", "matmul_wgmma split=2", [(m, 128, 1536) for m in (1, 65, 129)]))
+    yield "tma_multicast", ["cluster", "tma"], unit_kernels("tma_multicast", ("tma_multicast",), capability)
+    yield "multicast", ["tma_multicast", "ring"], list(matmul_cases("multicast", "matmul_wgmma multicast=2", [(m, 192, 256) for m in (513, 1000)], least=512))
+    yield "beside", ["tma_multicast", "ring"], list(matmul_cases("beside", "matmul_wgmma beside=2", [(m, 256, 256) for m in (1, 65, 200)]))
+    yield "whole", ["cluster", "ring", "rows_mma"], list(matmul_cases("whole", "matmul_wgmma whole=2", [(m, 256, 128) for m in (1, 65, 129)], template=NORM_MATMUL))
     yield "attention_wgmma", ["ring", "attention_mma"], list(attention_cases("attention_wgmma", "attention_wgmma", (1, 65, 200), (64, 128)))
     yield "dependent", ["map", "reduce", "matmul_simt"], [program(f"dependent/{m}", CHAIN, {"x": rows(m, 64)}, passes=1) for m in (1, 65, 1000)]
     yield "graph", ["map", "reduce", "matmul_mma"], [program(f"graph/{m}", CHAIN, {"x": rows(m, 64)}, passes=6) for m in (1, 63, 65, 1000)]
+
+
+def twin(case):
+    """A sweep's case as its checked twin, once and without what it is compared with; None where it has none."""
+    if case["kind"] not in ("program", "matmul", "attention"):
+        return None
+    return {**case, "id": f"{case['id']}/checked", "checked": True, "cublas": False, "copies": 1, "passes": 1, "repetitions": 1, "compare": False}
 
 
 def matmul_sweep(passed):
@@ -177,7 +256,18 @@ def model_sweep(passed):
         yield program(f"models/{name}", encoder(*sizes), shapes[0], compare=False, packed=True, time=True, sizes=shapes, needs=["graph", "attention_mma"])
 
 
-def primitive_cases(folder, capability):
+def unit_kernel_cases(capability):
+    """{"case", "needs"} of each unit kernel that the device has the instructions for."""
     for primitive in json.loads((PRIMITIVES / "primitives.json").read_text(encoding="utf8")):
-        if capability >= primitive.pop("capability", 80):
-            yield {"id": f"primitives/{primitive['name']}", "kind": "raw", "source": str(PRIMITIVES / f"{primitive['name']}.cu"), "folder": str(folder), **primitive}
+        least, newest, needs = primitive.pop("capability", 80), primitive.pop("newest", capability), primitive.pop("needs")
+        if least <= capability <= newest:
+            # Sums may round otherwise on a GPU; what only moves must arrive as it left.
+            expected = PRIMITIVES / "expected"
+            known = {"expected": str(expected)} if (expected / f"{primitive['name']}.out0.npy").exists() else {}
+            yield {"needs": needs, "case": {"id": f"primitives/{primitive['name']}", "kind": "raw", "source": str(PRIMITIVES / f"{primitive['name']}.cu"), **known, **primitive}}
+
+
+def primitive_cases(folder, capability):
+    """Unit kernels whose operands and results are kept."""
+    for each in unit_kernel_cases(capability):
+        yield {**each["case"], "needs": each["needs"], "folder": str(folder)}

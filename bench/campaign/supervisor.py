@@ -33,16 +33,18 @@ class Campaign:
         self.out = out
         self.deadline = time.monotonic() + limit
         self.results = []  # every case with what became of it, in order
+        self.capability = 0  # of the device: 90 for 9.0
         self.passed, self.closed = set(), {}  # rungs; closed: why
         self.stopped = None  # why nothing more is run
 
     def left(self):
         return self.deadline - time.monotonic()
 
-    def run(self, case, seconds, part):
-        """Runs a case; a worker that does not survive it is replaced by one that proves itself on an empty kernel."""
+    def run(self, case, seconds, part, rung=None):
+        """Runs a case, with no schedule that does what has not passed yet but for the rung's own; a worker that does not survive it is replaced by one that proves
+        itself on an empty kernel."""
         begin = time.monotonic()
-        result = self.worker.run(case, min(seconds, max(self.left(), 1)))
+        result = self.worker.run({**case, "avoid": ladder.avoided(self.passed, rung)}, min(seconds, max(self.left(), 1)))
         # Past the limit a case is cut short for our sake: that says nothing about it.
         if result["status"] == "hung" and self.left() <= 0:
             result["status"] = "cut"
@@ -68,7 +70,7 @@ class Campaign:
         return False
 
     def climb(self):
-        for name, needs, cases in ladder.rungs():
+        for name, needs, cases in ladder.rungs(self.capability):
             missing = [each for each in needs if each not in self.passed]
             if missing:
                 self.closed[name] = f"needs {', '.join(missing)}"
@@ -78,7 +80,7 @@ class Campaign:
                 if self.stopped or self.left() <= 0:
                     self.closed[name] = self.stopped or "the time was up"
                     break
-                entry = self.run(case, self.case_seconds, f"ladder/{name}")
+                entry = self.run(case, self.case_seconds, f"ladder/{name}", name)
                 if entry.get("absent"):
                     absent += 1
                 elif not right(entry):
@@ -98,6 +100,11 @@ class Campaign:
             if any(each not in self.passed for each in case.get("needs", [])):
                 self.results.append({"part": part, "case": case, "status": "skipped", "error": f"needs {', '.join(case['needs'])}"})
                 continue
+            twin = ladder.twin(case) if self.passed & ladder.WAITING else None
+            checked = self.run(twin, SWEEP_SECONDS, f"{part}/checked") if twin else None
+            if checked and not right(checked):
+                self.results.append({"part": part, "case": case, "status": "skipped", "error": f"its checked twin: {why_wrong(checked)}"})
+                continue
             entry = self.run(case, SWEEP_SECONDS, part)
             if case.get("expands") and entry["status"] == "ended":
                 self.sweep(part, ladder.matrix_cases(case, entry), reserve)
@@ -116,7 +123,8 @@ def why_wrong(result):
 def capability(information):
     """90 for a device of compute capability 9.0."""
     found = re.search(r"compute capability (\d+)\.(\d+)", information.get("gpu", ""))
-    return 10 * int(found[1]) + int(found[2]) if found else 0
+    told = re.search(r"sm_(\d+)", information.get("architecture", ""))
+    return 10 * int(found[1]) + int(found[2]) if found else int(told[1]) if told else 0
 
 
 def run_torch(campaign):
@@ -143,10 +151,10 @@ def run_sanitizer(campaign, command):
         campaign.results.append({"part": "sanitizer", "case": {"id": "sanitizer"}, "status": "skipped", "error": "compute-sanitizer is not installed"})
         return
     for kind in ("memcheck", "racecheck"):
-        for name, _, cases in ladder.rungs():
+        for name, _, cases in ladder.rungs(campaign.capability):
             if name not in campaign.passed or not cases or campaign.left() < 10:
                 continue
-            case = {**cases[-1], "passes": 1}
+            case = {**cases[-1], "passes": 1, "avoid": ladder.avoided(campaign.passed, name)}
             inner = Worker([tool, "--tool", kind, "--error-exitcode", "9", *command], campaign.worker.log)
             result = inner.run({**case, "id": f"sanitizer/{kind}/{name}"}, min(60, campaign.left()))
             if result["status"] == "ended":
@@ -219,8 +227,9 @@ def main():
             if campaign.prove_worker():
                 entry = campaign.run({"id": "information", "kind": "information"}, CASE_SECONDS, "ladder")
                 information = {key: value for key, value in entry.items() if key not in ("part", "case", "status", "seconds")}
+                campaign.capability = capability(information)
                 campaign.climb()
-            sweeps = {"primitives": lambda: ladder.primitive_cases(options.out.resolve() / "primitives", capability(information)),
+            sweeps = {"primitives": lambda: ladder.primitive_cases(options.out.resolve() / "primitives", campaign.capability),
                       "models": lambda: ladder.model_sweep(campaign.passed), "calls": lambda: ladder.calls_sweep(campaign.passed),
                       "matmul": lambda: ladder.matmul_sweep(campaign.passed), "attention": lambda: ladder.attention_sweep(campaign.passed),
                       "ragged": lambda: ladder.ragged_sweep(campaign.passed), "matrix": lambda: ladder.matrix_sweep(campaign.passed)}

@@ -20,6 +20,15 @@ def bits(path):
     return data[10 + struct.unpack_from("<H", data, 8)[0]:]
 
 
+def matches(wanted, schedule):
+    """As a worker's filter does (api/schedule_choice.h)."""
+    name, *fields = schedule.split()
+    have = {key: int(value) for key, value in (field.split("=") for field in fields)}
+    kind, *rest = wanted.split()
+    return name == kind and all(have.get(word.split(">")[0], -1) > int(word.split(">")[1]) if ">" in word else have.get(word.split("=")[0]) == int(word.split("=")[1])
+                                for word in rest)
+
+
 class OnTheInterpreter(unittest.TestCase):
     def campaign(self, folder, part):
         log = open(folder / "log", "w", encoding="utf8")
@@ -70,26 +79,52 @@ class OnTheInterpreter(unittest.TestCase):
         self.assertEqual([call["dims"] for call in packed], [[2, 9], [3, 4]])
         self.assertEqual([call["rows"] for call in packed], [sum(ladder.texts(*size, 97)["mask"]["lengths"]) for size in ((2, 9), (3, 4))])
 
-    def climb(self, part, lacking):
+    def test_what_is_avoided_is_not_on_offer(self):
+        case = {"id": "offer", "kind": "schedules", "n": 768, "k": 768, "m": [16, 2048], "top": 1000}
+        everything = {rung for rung, _, _ in ladder.rungs(90)}
+        with tempfile.TemporaryDirectory(prefix="anydim_offers_") as name:
+            campaign = self.campaign(pathlib.Path(name), "h200")
+            for names, filters in ladder.FEATURES:
+                campaign.passed = everything - set(names)
+                offered = campaign.run(case, 120, "matrix")["schedules"]
+                self.assertTrue(offered)
+                self.assertEqual([each for each in offered for one in filters if matches(one, each)], [], names)
+        # Without attention on wgmma, every kind of product is there.
+        for _, filters in ladder.FEATURES:
+            for one in filters:
+                there = "attention" in one or "whole" in one  # nothing of the kind in a plain product
+                self.assertTrue(there or [each for each in offered if matches(one, each)], one)
+
+    def climb(self, part, capability, lacking):
         """The smallest case of each rung; whole ladders are climbed by hand (bench/README.md)."""
         with tempfile.TemporaryDirectory(prefix="anydim_ladder_") as name:
             folder = pathlib.Path(name)
             campaign = self.campaign(folder, part)
             campaign.case_seconds = 300
-            whole = list(ladder.rungs())
+            whole = list(ladder.rungs(capability))
             self.addCleanup(setattr, ladder, "rungs", ladder.rungs)
-            ladder.rungs = lambda: [(rung, needs, cases[:1]) for rung, needs, cases in whole]
+            ladder.rungs = lambda _: [(rung, needs, cases[:1]) for rung, needs, cases in whole]
             self.assertTrue(campaign.prove_worker(), campaign.results)
             campaign.climb()
             campaign.worker.stop()
             log = (folder / "log").read_text()
         self.assertEqual(set(campaign.closed), lacking, f"{campaign.closed}\n{log}")
+        # Each rung ran what it is for, and nothing that a rung above it is for.
+        for each in campaign.results:
+            wanted, ran = each["case"].get("schedule"), [launch["schedule"] for launch in each.get("launches", [])]
+            rung = each["part"].split("/")[-1]
+            self.assertTrue(not wanted or not ran or any(matches(wanted, schedule) for schedule in ran), each)
+            above = [name for name, _, _ in whole][[name for name, _, _ in whole].index(rung) + 1:] if rung != "ladder" else []
+            for names, filters in ladder.FEATURES:
+                if names[0] in above:
+                    self.assertFalse([schedule for schedule in ran for one in filters if matches(one, schedule)], each)
 
     def test_the_ladder_of_an_h100(self):
-        self.climb("h100", set())
+        self.climb("h100", 90, set())
 
     def test_the_ladder_of_an_a100(self):
-        self.climb("a100", {"wgmma_tile", "ring", "swapped", "persistent", "split_k", "attention_wgmma"})
+        self.climb("a100", 80, {"tma", "cluster", "wgmma_tile", "ring", "registers", "swapped", "persistent", "boxed", "cluster_mma", "split_mma", "split_k", "tma_multicast",
+                                "multicast", "beside", "whole", "attention_wgmma"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""
@@ -111,6 +146,21 @@ class OnTheInterpreter(unittest.TestCase):
                 inside = row + 8 < 20 and column + 32 < 72
                 place = row * 64 + ((column // 8) ^ (row % 8)) * 8 + column % 8
                 self.assertEqual(shared[place], (row + 8) * 72 + column + 32 if inside else 0, f"tma_load [{row}, {column}]")
+
+        stored, boxed = (struct.unpack(f"<{count}H", bits(out / f"tma_store.{name}.npy")) for name, count in (("out0", 20 * 72), ("in0", 1024)))
+        poison = 0x7F7F
+        for row in range(20):
+            for column in range(72):
+                inside = row >= 8 and column >= 32
+                place = (row - 8) * 64 + (((column - 32) // 8) ^ ((row - 8) % 8)) * 8 + column % 8
+                self.assertEqual(stored[row * 72 + column], boxed[place] if inside else poison, f"tma_store [{row}, {column}]")
+
+        both = struct.unpack("<2048H", bits(out / "tma_multicast.out0.npy"))
+        self.assertEqual(both[:1024], both[1024:])
+        for row in range(16):
+            for column in range(64):
+                place = row * 64 + ((column // 8) ^ (row % 8)) * 8 + column % 8
+                self.assertEqual(both[place], (row + 4) * 72 + column + 8, f"tma_multicast [{row}, {column}]")
 
         copied, source = bits(out / "cp_async.out0.npy"), bits(out / "cp_async.in0.npy")
         for lane in range(32):

@@ -24,6 +24,9 @@ RUNGS = [
 ]
 
 
+ladder_rungs = ladder.rungs  # tests put others in their place
+
+
 class Climbing(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="anydim_campaign_")
@@ -33,7 +36,7 @@ class Climbing(unittest.TestCase):
             self.addCleanup(setattr, supervisor, name, getattr(supervisor, name))
             setattr(supervisor, name, value)
         self.addCleanup(setattr, ladder, "rungs", ladder.rungs)
-        ladder.rungs = lambda: RUNGS
+        ladder.rungs = lambda _: RUNGS
 
     def climb(self, plan, limit=60):
         (self.folder / "plan").write_text(plan)
@@ -98,6 +101,37 @@ class Climbing(unittest.TestCase):
         campaign = self.climb("matmul_mma/1 wrong")
         campaign.sweep("matmul", ladder.matmul_sweep(campaign.passed))
         self.assertEqual({each["status"] for each in campaign.results if each["part"] == "matmul"}, {"skipped"})
+
+    def test_a_sweep_runs_checked_twins_first(self):
+        campaign = self.climb("matmul/1152x384/1/checked fault\nmatmul/384x384/1/checked wrong")
+        campaign.passed.add("wgmma_tile")
+        campaign.sweep("matmul", list(ladder.matmul_sweep(campaign.passed))[:3])
+        became = [(each["case"]["id"], each["case"].get("checked", False), each["status"], each.get("error")) for each in campaign.results if each["part"].startswith("matmul")]
+        self.assertEqual(became, [("matmul/1152x384/1/checked", True, "ended", "what went wrong"),
+                                  ("matmul/1152x384/1", False, "skipped", "its checked twin: what went wrong"),
+                                  ("matmul/1152x384/256/checked", True, "ended", None), ("matmul/1152x384/256", False, "ended", None),
+                                  ("matmul/384x384/1/checked", True, "ended", None), ("matmul/384x384/1", False, "skipped", "its checked twin: wrong by 0.5")])
+
+    def test_what_has_not_passed_is_avoided(self):
+        self.assertIn("matmul_wgmma", ladder.avoided({"matmul_mma", "wgmma_tile"}))
+        on_the_ring = ladder.avoided({"matmul_mma", "wgmma_tile"}, "ring")
+        self.assertNotIn("matmul_wgmma", on_the_ring)
+        self.assertNotIn("matmul_mma", on_the_ring)
+        self.assertIn("matmul_wgmma boxed>0", on_the_ring)
+        names = [name for name, _, _ in ladder_rungs(90)]
+        self.assertEqual(ladder.avoided(set(names)), [])
+        for rungs, _ in ladder.FEATURES:
+            self.assertLessEqual(set(rungs), set(names))
+
+    def test_every_case_of_a_schedule_stands_behind_its_checked_twin(self):
+        for name, _, cases in ladder_rungs(90):
+            self.assertTrue(cases, name)
+            before = set()
+            for case in cases:
+                if "schedule" in case and not case["checked"]:
+                    self.assertIn(f"{case['id']}/checked", before)
+                before.add(case["id"])
+            self.assertEqual(len(before), len(cases), name)
 
     def test_the_matrix_asks_for_schedules_and_measures_each(self):
         campaign = self.climb("")
