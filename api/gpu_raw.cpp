@@ -31,14 +31,13 @@ struct RawStream {
   cuda::Stream stream = nullptr;
 };
 
-std::string own_architecture(const cuda::Properties& properties) {
+codegen_cuda::CudaTarget own_target(const cuda::Properties& properties) {
   return codegen_cuda::target_of({.driver_name = properties.name,
                                   .capability = properties.capability,
                                   .multiprocessors = properties.multiprocessors,
                                   .shared_per_multiprocessor = properties.shared_per_multiprocessor,
                                   .shared_per_block = properties.shared_per_block,
-                                  .l2_bytes = properties.l2_bytes})
-      .architecture;
+                                  .l2_bytes = properties.l2_bytes});
 }
 
 }  // namespace
@@ -48,9 +47,10 @@ std::vector<ir::Tensor> run_raw_kernel(const CompileTarget& target, const RawKer
   const auto* device = dynamic_cast<const cuda::CudaDevice*>(target.device.get());
   if (device == nullptr) throw Error(ErrorKind::CommandLine, "a CUDA kernel needs --device cuda");
   const std::shared_ptr<cuda::DeviceContext>& context = device->shared_context();
+  const codegen_cuda::CudaTarget own = own_target(context->properties());
   const auto output = codegen_cuda::Nvrtc::open()->compile(
-      kernel.source, kernel.name, architecture.empty() ? own_architecture(context->properties()) : architecture,
-      code == RawCode::Ptx ? codegen_cuda::CudaOutput::Ptx : codegen_cuda::CudaOutput::Cubin);
+      kernel.source, kernel.name, architecture.empty() ? own.architecture : architecture,
+      code == RawCode::Ptx || own.wants_ptx() ? codegen_cuda::CudaOutput::Ptx : codegen_cuda::CudaOutput::Cubin);
   ir::Region region;
   region.name = kernel.name;
   ir::CompiledKernel compiled;

@@ -59,7 +59,9 @@ EmittedKernel emit(const KnownForm& known, const PlanInputs& inputs, const ir::B
 
 class CudaBackend : public ir::Backend, public ir::ScheduleSpace {
  public:
-  explicit CudaBackend(const CudaOptions& options) : options_(options), skeletons_(all_skeletons()) {}
+  explicit CudaBackend(const CudaOptions& options) : options_(options), skeletons_(all_skeletons()) {
+    if (options_.target.wants_ptx()) options_.output = CudaOutput::Ptx;
+  }
 
   std::string target() const override {
     const CudaTarget& part = options_.target;

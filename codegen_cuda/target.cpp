@@ -103,7 +103,13 @@ CudaTarget target_of(const DeviceDescription& device) {
   };
   CudaTarget target =
       *std::min_element(known.begin(), known.end(), [&](const CudaTarget& a, const CudaTarget& b) { return distance(a) < distance(b); });
-  if (target.capability() != device.capability) target.architecture = fmt::format("sm_{}", device.capability);
+  if (target.capability() != device.capability) {
+    // PTX of an architecture runs on every later one.
+    int newest = 0;
+    for (const CudaTarget& part : known)
+      if (part.capability() <= device.capability) newest = std::max(newest, part.capability());
+    target.architecture = fmt::format("compute_{}", newest);
+  }
   target.name = driver_name;
   target.multiprocessors = device.multiprocessors;
   target.shared_per_multiprocessor = device.shared_per_multiprocessor;

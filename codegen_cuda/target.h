@@ -10,8 +10,9 @@
 namespace anydim::codegen_cuda {
 
 struct CudaTarget {
-  std::string name;          // part, e.g. "h200"; for people and for the cost model, no kernel depends on it but through what follows
-  std::string architecture;  // as NVRTC names it: "sm_80", "sm_90a", "sm_100", ...
+  std::string name;  // part, e.g. "h200"; for people and for the cost model, no kernel depends on it but through what follows
+  std::string
+      architecture;  // as NVRTC names it: "sm_80", "sm_90a", "sm_100", ...; "compute_100" for a part that is not known: its driver gets PTX
   int multiprocessors = 0;
   std::int64_t shared_per_multiprocessor = 0;  // bytes
   std::int64_t shared_per_block = 0;           // bytes of dynamic shared memory that one block may ask for
@@ -26,7 +27,8 @@ struct CudaTarget {
   // Not of the part: products of f32 numbers may be computed on TF32 tensor cores, whose operands keep 10 bits of the fraction.
   bool tf32 = false;
 
-  int capability() const;                                      // 80, 90, 100: the digits of `architecture`
+  int capability() const;  // 80, 90, 100: the digits of `architecture`
+  bool wants_ptx() const { return architecture.starts_with("compute_"); }
   bool has_wgmma() const { return architecture == "sm_90a"; }  // warpgroup matrix products, register reallocation
   bool has_tensor_memory_access() const { return capability() >= 90; }
   bool has_dependent_launch() const { return capability() >= 90; }

@@ -32,7 +32,9 @@ TEST(Target, ADeviceIsDescribedByItselfAndRatedByItsNeighbour) {
                                         .shared_per_multiprocessor = 233472,
                                         .shared_per_block = 232448,
                                         .l2_bytes = 33554432});
-  EXPECT_EQ(unknown.architecture, "sm_110");
+  EXPECT_EQ(unknown.architecture, "compute_100");
+  EXPECT_TRUE(unknown.wants_ptx());
+  EXPECT_FALSE(h200.wants_ptx());
   EXPECT_GT(unknown.memory_bandwidth, 0);
 }
 

@@ -209,7 +209,8 @@ TEST_F(SmallCudaSessionTest, ExhaustedDeviceMemoryNamesWhatIsFree) {
 
 TEST_F(CudaSessionTest, FaultNamesRegionScheduleAndShapeAndEndsTheContext) {
   const auto executable = scale();
-  Context context(executable);
+  Context context(executable), of_another_program(scale());
+  expect_scaled(of_another_program.run({test::ramp(33)})[0], 33);
   fake_.fault(cuda::illegal_address, 1);
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }),
             "running region copy, schedule plain, s0 = 33: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
@@ -218,6 +219,8 @@ TEST_F(CudaSessionTest, FaultNamesRegionScheduleAndShapeAndEndsTheContext) {
       "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)); start the process again";
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }), later);
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { Context another(executable); }), later);
+  for (const std::int64_t n : {33, 1})
+    EXPECT_EQ(failure(ErrorKind::Internal, [&] { of_another_program.run({test::ramp(n)}); }), later);
 }
 
 TEST_F(CudaSessionTest, FaultOfAReplayedGraphNamesAllThatRan) {

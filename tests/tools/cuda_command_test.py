@@ -1,0 +1,133 @@
+"""The command on a GPU that is pretended: a driver over the PTX interpreter (tests/support/pretended_driver.cpp), real NVRTC. What a user sees of every fault, and that what
+comes after it works. ANYDIM names the command, PRETENDED_DRIVER the driver's folder, NVRTC the compiler's."""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from bad_input_test import npy
+
+PROGRAM = """fn @main(%x: Tensor[(n, 8), f32]) where n in [0, 1000] {
+  %w = constant(f32 (8, 16) @random(1))
+  %z = matmul(%x, %w)
+  %p = softmax(%z) {axis = -1}
+  return %p
+}
+"""
+USE_THE_CPU = "use --device cpu"
+
+
+class OnAPretendedGpu(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="anydim_gpu_")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "m.anydim").write_text(PROGRAM)
+        self.rows(3)
+
+    def rows(self, count):
+        npy(self.folder / "x.npy", "<f4", (count, 8), struct.pack(f"<{8 * count}f", *(0.25 * (i % 7) - 0.5 for i in range(8 * count))))
+
+    def anydim(self, *words, gpu="", libraries=(), text=None):
+        path = ":".join([*map(str, libraries), os.environ["PRETENDED_DRIVER"], os.environ["NVRTC"], os.environ.get("LD_LIBRARY_PATH", "")])
+        environment = {**os.environ, "HOME": str(self.folder), "LD_LIBRARY_PATH": path, "ANYDIM_PRETENDED_GPU": gpu}
+        for name in ("CUDA_PATH", "CUDA_HOME", "XDG_CACHE_HOME"):
+            environment.pop(name, None)
+        return subprocess.run([os.environ["ANYDIM"], *words], cwd=self.folder, env=environment, input=text, capture_output=True, text=True, timeout=120, check=False)
+
+    def run_program(self, device="cuda", **more):
+        return self.anydim("run", "m.anydim", "--input", "x=x.npy", "--device", device, "--cache-dir", "kernels", **more)
+
+    def refused(self, code, pattern, **more):
+        done = self.run_program(**more)
+        self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], f"^anydim: {pattern}$")
+        return done
+
+    def works(self, **more):
+        done = self.run_program(**more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def test_results_are_those_of_the_processor(self):
+        for count in (3, 0, 70):
+            self.rows(count)
+            expected = self.works(device="cpu")
+            self.assertEqual(self.works(), expected)
+            self.assertEqual(self.works(), expected)  # kernels of the cache
+
+    def test_doctor_describes_the_gpu(self):
+        self.assertRegex(self.anydim("doctor").stdout, r"gpu +Pretended GPU, compute capability 13\.0, 2 multiprocessors, 1073741824 bytes, driver for CUDA 13\.0\n")
+
+    def test_no_device(self):
+        self.refused(6, f"the CUDA driver finds no GPU; {USE_THE_CPU}", gpu="devices=0")
+
+    def test_an_old_driver(self):
+        self.refused(6, r"the CUDA driver offers version 11\.8, but 12\.0 is needed; install a newer driver \(525 or newer\)", gpu="version=11080")
+
+    def test_an_old_device(self):
+        self.refused(6, rf"the GPU \(Pretended GPU\) has compute capability 7\.5; kernels need 8\.0 or newer; {USE_THE_CPU}", gpu="capability=75")
+
+    def test_memory_exhausted(self):
+        self.rows(1000)
+        self.refused(6, r"the GPU's memory is too small for .*: \d+ of 20000 bytes are free; give smaller inputs or end other programs that use it", gpu="memory=20000")
+        self.rows(1)
+        self.works(gpu="memory=20000")
+
+    def test_nvrtc_missing(self):
+        broken = self.folder / "broken"
+        broken.mkdir()
+        for version in (12, 13):
+            (broken / f"libnvrtc.so.{version}").write_bytes(b"")
+        done = self.refused(6, ".*", libraries=[broken])
+        self.assertIn("nvidia-cuda-nvrtc", done.stderr)
+        # Kernels that were compiled before serve without it; of those that were not, it tells.
+        expected = self.works()
+        self.assertEqual(self.run_program(libraries=[broken]).stdout, expected)
+
+    def test_a_size_outside_of_the_declared_range(self):
+        self.rows(1001)
+        self.refused(5, r"input 'x', dimension 0 \(n\): expected at most 1000, got 1001.*")
+        self.rows(1000)
+        self.works()
+
+    def test_a_damaged_or_foreign_cache_is_only_a_miss(self):
+        expected = self.works()
+        kernels = sorted((self.folder / "kernels").glob("*.kernel"))
+        self.assertTrue(kernels)
+        for kernel in kernels:
+            kernel.write_bytes(kernel.read_bytes()[:-1] + b"!")
+        done = self.run_program()
+        self.assertEqual((done.returncode, done.stdout), (0, expected))
+        self.assertIn("is ignored: its hash does not fit", done.stderr)
+        for kernel in kernels:
+            kernel.write_bytes(b"a letter, no kernel")
+        done = self.run_program()
+        self.assertEqual((done.returncode, done.stdout), (0, expected))
+        self.assertIn("is ignored: it is ", done.stderr)
+
+    def test_after_a_fault_the_process_ends_and_another_works(self):
+        for number, name in ((700, "CUDA_ERROR_ILLEGAL_ADDRESS"), (719, "CUDA_ERROR_LAUNCH_FAILED"), (702, "CUDA error 702")):
+            self.refused(70, rf"running region matmul_softmax_0, schedule .*, s0 = 3: {name}.*", gpu=f"fault=0 result={number}")
+        # In a captured graph.
+        done = self.anydim("explain", "m.anydim", "--shape", "x=3x8", "--repeat", "20", "--device", "cuda", "--cache-dir", "kernels", gpu="fault=7 result=719")
+        self.assertEqual((done.returncode, done.stdout), (70, ""), done.stderr)
+        self.assertIn("one of its launches failed (region matmul_softmax_0", done.stderr)
+        self.works()
+
+    def test_a_worker_ends_after_a_fault_and_says_which(self):
+        cases = [{"id": f"case {i}", "kind": "empty"} for i in range(3)]
+        done = self.anydim("worker", "--device", "cuda", "--cache-dir", "kernels", gpu="fault=4 result=719", text="".join(json.dumps(case) + "\n" for case in cases))
+        self.assertEqual(done.returncode, 70, done.stderr)
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertTrue(said[1]["right"])
+        self.assertEqual((said[-1]["end"], said[-1]["exit_code"]), ("case 1", 70))
+        self.assertIn("CUDA_ERROR_LAUNCH_FAILED", said[-1]["error"])
+        self.assertNotIn("case 2", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
