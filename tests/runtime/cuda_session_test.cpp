@@ -219,8 +219,7 @@ TEST_F(CudaSessionTest, FaultNamesRegionScheduleAndShapeAndEndsTheContext) {
       "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)); start the process again";
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }), later);
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { Context another(executable); }), later);
-  for (const std::int64_t n : {33, 1})
-    EXPECT_EQ(failure(ErrorKind::Internal, [&] { of_another_program.run({test::ramp(n)}); }), later);
+  for (const std::int64_t n : {33, 1}) EXPECT_EQ(failure(ErrorKind::Internal, [&] { of_another_program.run({test::ramp(n)}); }), later);
 }
 
 TEST_F(CudaSessionTest, FaultOfAReplayedGraphNamesAllThatRan) {
