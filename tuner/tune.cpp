@@ -135,18 +135,24 @@ class Run {
     return all;
   }
 
-  // Seconds of a call by the schedules of the cost model alone, at all sizes of the workload: their estimates, corrected by what was measured of them nearby.
-  double default_seconds() const {
+  // Seconds of a call by the schedules of the cost model alone, at all sizes of the workload: in the times that tables are chosen from, or where a schedule
+  // has none there, its estimate corrected by what was measured nearby.
+  double default_seconds(std::span<const RegionLatencies> refined) const {
     double seconds = 0;
     for (std::size_t r = 0; r < points_.size(); ++r) {
       const SearchRegion& searched = search_.regions()[r];
       std::vector<double> corrections;
       for (std::size_t p = 0; p < searched.points.size(); ++p)
         corrections.push_back(search_.incumbent_seconds(r, p) / searched.estimates[searched.incumbents[p]][p]);
-      const KeyWeights& sizes = points_[r].sizes;
-      for (std::size_t s = 0; s < sizes.keys.size(); ++s) {
-        const ir::Schedule& incumbent = entry_for(kernel_of(subject_, points_[r].kernel).table, sizes.keys[s]).schedule;
-        seconds += sizes.weights[s] * estimated(r, incumbent, sizes.keys[s]) * interpolated(searched.points, corrections, sizes.keys[s]);
+      const RegionLatencies& times = refined[r];
+      for (std::size_t s = 0; s < times.points.size(); ++s) {
+        const ir::Schedule& incumbent = entry_for(kernel_of(subject_, points_[r].kernel).table, times.points[s]).schedule;
+        double best = std::numeric_limits<double>::infinity();
+        for (std::size_t c = 0; c < times.candidates.size(); ++c)
+          if (times.candidates[c].schedule == incumbent) best = std::min(best, times.seconds[c][s]);
+        if (!std::isfinite(best))
+          best = estimated(r, incumbent, times.points[s]) * interpolated(searched.points, corrections, times.points[s]);
+        seconds += times.weights[s] * best;
       }
     }
     return seconds;
@@ -497,7 +503,7 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
                 .trials = result.trials + result.reused,
                 .expected_seconds = result.partition.expected_seconds,
                 .lower_bound_seconds = result.partition.lower_bound_seconds,
-                .default_seconds = run.default_seconds()};
+                .default_seconds = run.default_seconds(result.refined)};
   if (result.interrupted) return result;
   if (regret_wanted) {
     const Observed fresh = observe(subject, unseen, device);
