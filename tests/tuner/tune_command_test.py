@@ -92,7 +92,8 @@ class Tune(unittest.TestCase):
         self.assertEqual(first.returncode, 0, first.stderr)
         result = json.loads(first.stdout)
         self.assertGreater(result["trials"], 2)
-        self.assertLessEqual(result["expected_ms"], result["default_ms"] * 1.001)
+        # Mending the slowest hundredth of launches may cost a hundredth of the expected time (Tail::price of tuner/partition.h).
+        self.assertLessEqual(result["expected_ms"], result["default_ms"] * 1.0101)
         self.assertLessEqual(result["lower_bound_ms"], result["expected_ms"] * 1.001)
         self.assertEqual(result["failures"], {})
         # With more kernels a call is never slower.
