@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -117,17 +118,38 @@ void merge_neighbours(std::vector<DispatchTable::Entry>& entries, std::size_t ke
   }
 }
 
-// Also what only a search by measurement considers: that is where tuned rows come from.
-bool offers(const Backend& backend, const Region& region, const Bucket& bucket, const Schedule& schedule) {
-  const std::vector<Schedule> space = space_of(backend, region, bucket);
-  return std::ranges::find(space, schedule) != space.end();
-}
+// What a backend has for a region's buckets, each asked once: rows share kernels, and a space holds a thousand schedules.
+class Offers {
+ public:
+  Offers(const Backend& backend, const Region& region) : backend_(backend), region_(region) {}
 
-// A backend may offer a schedule for the shapes that it serves best, and not for all those that its code is compiled for.
-bool fits(const TunedEntry& row, const Region& region, const Bucket& whole, const PassContext& context) {
+  // A backend may offer a schedule for the shapes that it serves best, and not for all those that its code is compiled for. Also what only a search by
+  // measurement considers: that is where tuned rows come from.
+  bool have(const TunedEntry& row) {
+    for (const bool all : {false, true})
+      for (const Bucket* bucket : {&row.kernel, &row.bucket}) {
+        const std::vector<Schedule>& offered = of(*bucket, all);
+        if (std::ranges::find(offered, row.schedule) != offered.end()) return true;
+      }
+    return false;
+  }
+
+ private:
+  const std::vector<Schedule>& of(const Bucket& bucket, bool all) {
+    const auto [known, fresh] = known_.try_emplace({to_string(bucket), all});
+    if (fresh) known->second = all ? space_of(backend_, region_, bucket) : backend_.candidates(region_, bucket);
+    return known->second;
+  }
+
+  const Backend& backend_;
+  const Region& region_;
+  std::map<std::pair<std::string, bool>, std::vector<Schedule>> known_;
+};
+
+bool fits(const TunedEntry& row, const Bucket& whole, Offers& offers) {
   return row.bucket.intervals.size() == whole.intervals.size() && contains(row.kernel, row.bucket) &&
          std::ranges::all_of(row.bucket.intervals, [](const BucketInterval& i) { return i.multiple >= 1 && i.low <= i.high; }) &&
-         (offers(*context.backend, region, row.bucket, row.schedule) || offers(*context.backend, region, row.kernel, row.schedule));
+         offers.have(row);
 }
 
 std::vector<DispatchTable::Entry> tuned_entries(const Region& region, const Bucket& whole, const PassContext& context) {
@@ -135,8 +157,9 @@ std::vector<DispatchTable::Entry> tuned_entries(const Region& region, const Buck
   if (context.tuning == nullptr) return entries;
   const auto rows = context.tuning->regions.find(region.identity);
   if (rows == context.tuning->regions.end()) return entries;
+  Offers offers(*context.backend, region);
   for (const TunedEntry& row : rows->second) {
-    if (!fits(row, region, whole, context)) continue;
+    if (!fits(row, whole, offers)) continue;
     entries.push_back(
         {row.bucket, row.schedule, row.seconds, std::nullopt, row.measured ? EntryOrigin::TunedMeasured : EntryOrigin::TunedPredicted});
     if (!(row.kernel == row.bucket)) entries.back().kernel = row.kernel;
