@@ -63,17 +63,14 @@ class CpuBackend : public ir::Backend, public ir::ScheduleSpace {
   }
 
   std::vector<ir::Schedule> space(const ir::Region& region, const ir::Bucket& bucket) const override {
-    std::vector<ir::Schedule> all = candidates(region, bucket);
-    const std::vector<ir::Schedule> wider =
+    return ir::joined(
+        candidates(region, bucket),
         ask(region, Overloaded{[&](const PlanInputs& inputs, const ir::MapForm&) { return map_space(inputs, bucket); },
                                [&](const PlanInputs& inputs, const ir::RowForm&) { return rows_space(inputs, bucket); },
                                [&](const PlanInputs& inputs, const ir::MatmulForm&) { return matmul_space(inputs, bucket); },
                                [&](const PlanInputs& inputs, const ir::AttentionForm&) { return attention_space(inputs, bucket); },
                                [&](const PlanInputs&, const ir::OrderedForm&) { return ordered_space(); },
-                               [](const PlanInputs&, const auto&) { return std::vector<ir::Schedule>{}; }});
-    for (const ir::Schedule& schedule : wider)
-      if (std::ranges::find(all, schedule) == all.end()) all.push_back(schedule);
-    return all;
+                               [](const PlanInputs&, const auto&) { return std::vector<ir::Schedule>{}; }}));
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
 
@@ -43,11 +44,7 @@ void reserve_attention_names(KernelWriter& kernel) {
     kernel.fresh(name);
 }
 
-Dim batch_points(const ir::AttentionForm& form) {
-  Dim points = 1;
-  for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
-  return points;
-}
+Dim batch_points(const ir::AttentionForm& form) { return points_of(form.batch); }
 
 void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const IndexVariable& point) {
   const std::string symbol = "$point";

@@ -90,11 +90,8 @@ class CudaBackend : public ir::Backend, public ir::ScheduleSpace {
   }
 
   std::vector<ir::Schedule> space(const ir::Region& region, const ir::Bucket& bucket) const override {
-    std::vector<ir::Schedule> all = candidates(region, bucket);
-    for (ir::Schedule& schedule :
-         offered(region, [&](const Skeleton& skeleton, const PlanInputs& inputs) { return skeleton.space(inputs, bucket); }))
-      if (std::ranges::find(all, schedule) == all.end()) all.push_back(std::move(schedule));
-    return all;
+    return ir::joined(candidates(region, bucket),
+                      offered(region, [&](const Skeleton& skeleton, const PlanInputs& inputs) { return skeleton.space(inputs, bucket); }));
   }
 
   double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int) const override {

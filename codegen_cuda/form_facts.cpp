@@ -1,5 +1,7 @@
 #include "codegen_cuda/form_facts.h"
 
+#include "codegen_cuda/work.h"
+
 namespace anydim::codegen_cuda {
 
 std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir::Region& region, const ir::LoopForm& form) {
@@ -8,13 +10,13 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
     facts.tensor = tensor_operands(region, *matmul, form.symbols);
     if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
     if (target.has_wgmma() && facts.tensor) facts.boxed = boxed_operands(region, *matmul, *facts.tensor, form.symbols);
-    for (const ir::Iteration& iteration : matmul->batch) facts.points = facts.points * iteration.extent;
+    facts.points = points_of(matmul->batch);
   }
   if (const auto* attention = std::get_if<ir::AttentionForm>(&form.skeleton)) {
     facts.attention = attention_operands(region, *attention, form.symbols);
     facts.score = attention_score(*attention);
     facts.key_range = key_range(*attention, form.symbols);
-    for (const ir::Iteration& iteration : attention->batch) facts.points = facts.points * iteration.extent;
+    facts.points = points_of(attention->batch);
   }
   return std::make_shared<const FormFacts>(std::move(facts));
 }

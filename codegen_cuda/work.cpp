@@ -53,10 +53,14 @@ double extent_at(const PlanInputs& inputs, const ir::Dim& extent, std::span<cons
   return middling;
 }
 
-double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys) {
+ir::Dim points_of(std::span<const ir::Iteration> space) {
   ir::Dim points(1);
   for (const ir::Iteration& iteration : space) points = points * iteration.extent;
-  return extent_at(inputs, points, keys);
+  return points;
+}
+
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys) {
+  return extent_at(inputs, points_of(space), keys);
 }
 
 double traffic_bytes(const PlanInputs& inputs, double points) {

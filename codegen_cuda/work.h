@@ -11,7 +11,9 @@ namespace anydim::codegen_cuda {
 
 // Value of an extent of a loop form, or of a product of them: a constant is itself, else the region's keys give it; `middling` where they do not.
 double extent_at(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys, double middling = 4096);
-// The same for the product of a space's extents, in order.
+// The product of a space's extents, in order.
+ir::Dim points_of(std::span<const ir::Iteration> space);
+// Its value.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys);
 // Bytes that one launch must read and write at least: every buffer once, but no more than `points` elements of each.
 double traffic_bytes(const PlanInputs& inputs, double points);

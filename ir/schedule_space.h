@@ -1,6 +1,9 @@
 // What a backend may offer to a search by measurement.
 #pragma once
 
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/backend.h"
@@ -20,6 +23,15 @@ class ScheduleSpace {
 inline std::vector<Schedule> space_of(const Backend& backend, const Region& region, const Bucket& bucket) {
   const auto* offers = dynamic_cast<const ScheduleSpace*>(&backend);
   return offers != nullptr ? offers->space(region, bucket) : backend.candidates(region, bucket);
+}
+
+// A space as ScheduleSpace::space gives it: `candidates`, then those of `wider` that are not there yet.
+inline std::vector<Schedule> joined(std::vector<Schedule> candidates, std::vector<Schedule> wider) {
+  std::set<std::string> known;
+  for (const Schedule& schedule : candidates) known.insert(to_string(schedule));
+  for (Schedule& schedule : wider)
+    if (known.insert(to_string(schedule)).second) candidates.push_back(std::move(schedule));
+  return candidates;
 }
 
 }  // namespace anydim::ir
