@@ -45,7 +45,7 @@ struct Code {
     enum class Place : std::uint8_t { Input, Constant, Arena, Output, Pool };
     Place place = Place::Arena;
     std::int32_t index = 0;    // Input: inputs[index]; Constant: Program::constants[index]; Output: outputs[index]
-    std::int32_t segment = 0;  // Arena: the stage that sized it; every stage has an arena segment of its own
+    std::int32_t segment = 0;  // Arena, Output: the stage that sized it; every stage has an arena segment of its own
     Slot offset = -1;          // Arena: bytes from the segment's base, a multiple of 64
     Slot bytes = -1;           // Arena, Output and what Allocate takes
     std::string name;          // value in the graph, for explain

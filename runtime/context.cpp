@@ -195,23 +195,27 @@ void Context::enter(const std::string& source, const ir::Code& callee) {
 
 void Context::execute(const ir::Code::Call& call) {
   const ir::Code& callee = program_.functions[index_of(call.function)];
-  session_->enter(callee, -1, call.arguments);
+  session_->frames().enter(callee, -1, call.arguments);
   enter(call.source, callee);
   const std::size_t caller = callers_.back().slots;
   for (const auto& [theirs, ours] : call.leaves) slot(theirs) = slots_[caller + index_of(ours)];
 }
 
 void Context::execute(const ir::Code::CallValue& call) {
-  DeviceSession::FunctionValue called = session_->function_value(call.value);
-  const ir::Code& callee = program_.functions[index_of(called.function)];
+  Frames& frames = session_->frames();
+  const Object& called = frames.object(call.value);
+  const std::int32_t function = called.function;
+  const ir::Code& callee = program_.functions[index_of(function)];
   std::vector<std::int32_t> arguments;
+  std::vector<std::vector<std::int64_t>> given;  // dims, of what the function value keeps first
+  for (const Object::Element& kept : called.elements) given.push_back(kept.dims);
   for (const ir::Code::Argument& argument : call.arguments) {
     arguments.push_back(argument.buffer);
-    std::vector<std::int64_t>& dims = called.dims.emplace_back();
+    std::vector<std::int64_t>& dims = given.emplace_back();
     for (const ir::Code::Slot dim : argument.dims) dims.push_back(slot(dim));
   }
-  const ir::SymbolValues symbols = symbols_of(callee, called.function, called.dims);
-  session_->enter(callee, call.value, arguments);
+  const ir::SymbolValues symbols = symbols_of(callee, function, given);
+  frames.enter(callee, call.value, arguments);
   enter(call.source, callee);
   for (std::size_t s = 0; s < callee.leaf_symbols.size(); ++s) {
     const auto found = symbols.find(callee.leaf_symbols[s]);
@@ -238,7 +242,7 @@ void Context::leave() {
     const ir::Code::Output& output = frame_.code->outputs[index_of(extent.result)];
     slots_[caller.slots + index_of(extent.slot)] = slot(output.dims[index_of(extent.axis)]);
   }
-  session_->leave(slots_at_work(), results);
+  session_->frames().leave(slots_at_work(), results);
   frame_ = caller;
   callers_.pop_back();
   slots_.resize(frame_.slots + index_of(frame_.code->slots));

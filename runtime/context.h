@@ -17,6 +17,7 @@
 #include "ir/tensor.h"
 #include "runtime/device.h"
 #include "runtime/executable.h"
+#include "runtime/frames.h"
 
 namespace anydim::runtime {
 
@@ -79,7 +80,7 @@ class Context {
   void execute(const ir::Code::CallValue& call);
   template <typename Other>
   void execute(const Other&) {  // what only the device's side knows
-    session_->step(frame_.code->instructions[frame_.position - 1], slots_at_work());
+    session_->frames().step(frame_.code->instructions[frame_.position - 1], slots_at_work());
   }
   void enter(const std::string& source, const ir::Code& callee);
   void leave();

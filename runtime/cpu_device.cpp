@@ -10,8 +10,9 @@
 #include "ir/host_functions.h"
 #include "runtime/constant_memory.h"
 #include "runtime/cpu_code.h"
-#include "runtime/cpu_frames.h"
 #include "runtime/executable.h"
+#include "runtime/frame_memory.h"
+#include "runtime/frames.h"
 #include "runtime/kernel_store.h"
 #include "runtime/memory.h"
 
@@ -43,7 +44,7 @@ class CpuSession : public DeviceSession {
  public:
   explicit CpuSession(const Executable& executable)
       : executable_(executable), program_(executable.program()), output_blocks_(program_.outputs.size()), outputs_(program_.outputs.size()),
-        budget_(executable.memory_limit()), frames_(executable, budget_) {}
+        budget_(executable.memory_limit()), frames_(executable, memory_, budget_) {}
 
   void begin(const std::vector<ir::Tensor>& inputs) override {
     budget_.reset();
@@ -90,25 +91,7 @@ class CpuSession : public DeviceSession {
     return outputs;
   }
 
-  void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots) override {
-    frames_.set_slots(slots);
-    std::visit(
-        [this](const auto& one) {
-          if constexpr (requires { frames_.step(one); }) frames_.step(one);
-          else internal_error("the virtual machine carries out every instruction that only moves numbers");
-        },
-        instruction);
-  }
-  void enter(const ir::Code& callee, std::int32_t value, std::span<const std::int32_t> arguments) override {
-    frames_.enter(callee, value, arguments);
-  }
-  void leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results) override { frames_.leave(slots, results); }
-  FunctionValue function_value(std::int32_t buffer) const override {
-    const Object& object = frames_.object(buffer);
-    FunctionValue value{object.function, {}};
-    for (const Object::Element& element : object.elements) value.dims.push_back(element.dims);
-    return value;
-  }
+  Frames& frames() override { return frames_; }
 
   bool observe(LaunchObserver observer) override {
     observer_ = std::move(observer);
@@ -181,7 +164,8 @@ class CpuSession : public DeviceSession {
   BlockPool output_blocks_;
   std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here
   MemoryBudget budget_;
-  CpuFrames frames_;
+  HostFrameMemory memory_;
+  Frames frames_;
   bool recording_ = false;
   LaunchObserver observer_;
   std::vector<LaunchTiming> timings_;

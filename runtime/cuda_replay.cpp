@@ -58,7 +58,7 @@ bool CudaSession::serves(const PreparedCall& call, std::span<const std::int64_t>
     if (kernel.grids_grow()) continue;
     extents.clear();
     for (const ir::Program::Slot slot : waiting.launch->extents) extents.push_back(call.slots[index_of(slot)]);
-    const CudaKernel::Sizes there = kernel.sizes(extents), here = kernel.sizes(extents_of(waiting.position));
+    const CudaKernel::Sizes there = kernel.sizes(extents), here = kernel.sizes(extents_of(*waiting.launch, waiting.row));
     if (here.workspace_bytes > there.workspace_bytes) return false;
     for (std::size_t i = 0; i < here.grids.size(); ++i) {
       for (std::size_t axis = 0; axis < 3; ++axis)
@@ -99,7 +99,7 @@ CudaSession::PreparedCall& CudaSession::prepared_for(std::span<const std::int64_
 CudaSession::PreparedCall& CudaSession::make_call(CallKey key, std::vector<std::int64_t> slots) {
   auto call = std::make_unique<PreparedCall>(context_);
   call->slots = std::move(slots);
-  call->addresses = addresses_;
+  call->addresses = constants_;
   std::vector<std::int64_t> symbols, bytes(wanted_inputs_.size());
   for (const std::size_t slot : symbol_slots_) symbols.push_back(call->slots[slot]);
   if (input_bytes_->run(symbols, bytes) >= 0) throw Error(ErrorKind::Inputs, "an input's size in bytes has no 64-bit value");
@@ -119,15 +119,17 @@ CudaSession::PreparedCall& CudaSession::make_call(CallKey key, std::vector<std::
   }
   budget_.reset();
   place_inputs(bytes, call->inputs, call->addresses);
-  place_stage(0, call->slots, call->addresses);
+  place_whole(call->slots, call->addresses);
   reserve_workspace(workspace);
   call->memory = budget_.used();
 
   std::vector<Address> buffers;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     const CudaKernel& kernel = kernel_of(*waiting_[i].kernel);
-    Step& step = call->steps.emplace_back(Step{&kernel, waiting_[i].position, CudaKernel::blocks(sizes[i]), {}});
-    step.launches = prepare(kernel, sizes[i], places_of(waiting_[i], call->addresses, buffers), maps_);
+    Step& step = call->steps.emplace_back(Step{&kernel, waiting_[i].launch, waiting_[i].row, CudaKernel::blocks(sizes[i]), {}});
+    buffers.clear();
+    for (const std::int32_t buffer : waiting_[i].launch->buffers) buffers.push_back(call->addresses[index_of(buffer)]);
+    step.launches = prepare(kernel, sizes[i], places_of(waiting_[i], buffers), maps_);
   }
   if (calls_.size() >= most_prepared_calls) {
     calls_.erase(std::ranges::min_element(calls_, {}, [](const auto& entry) { return entry.second->last_use; }));

@@ -22,6 +22,9 @@ constexpr std::size_t buffer_alignment = 256;
 constexpr std::size_t most_staged_bytes = std::size_t{1} << 20;
 
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
+// Frames hold addresses of the device as pointers that nothing on the host follows.
+std::byte* host_form(Address address) { return reinterpret_cast<std::byte*>(address); }
+Address device_form(const std::byte* place) { return reinterpret_cast<Address>(place); }
 std::size_t aligned(std::size_t bytes) { return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment; }
 
 // Fetches from inputs read host memory; any other waits for the device.
@@ -31,6 +34,9 @@ bool fetches_from_device(const ir::Program& program) {
     return fetch != nullptr && program.buffers[index_of(fetch->buffer)].place != Place::Input;
   });
 }
+
+// Rows of the plan block where launches may come again: how many can be under way between two waits.
+constexpr std::size_t rows_in_turn = 256;
 
 // The host decides nothing but sizes.
 bool is_straight(const ir::Program& program) {
@@ -61,22 +67,29 @@ CudaSession::PreparedCall::~PreparedCall() {
 CudaSession::CudaSession(std::shared_ptr<DeviceContext> context, const Executable& executable)
     : context_(std::move(context)), driver_(context_->driver()), executable_(executable), program_(executable.program()), stream_(context_),
       capacity_(program_), call_block_(context_, stream_.handle), workspace_(context_, stream_.handle),
+      activations_(context_, stream_.handle), outputs_memory_(*this),
       output_blocks_(program_.outputs.size(), [shared = context_](std::size_t bytes) { return PinnedBlock(shared, bytes); }),
-      maps_(context_), addresses_(program_.buffers.size()), budget_(executable.memory_limit()) {
-  std::vector<bool> read(program_.buffers.size());
-  for (const ir::Program::Instruction& instruction : program_.instructions) {
-    const auto* launch = std::get_if<ir::Program::Launch>(&instruction);
-    if (launch == nullptr) continue;
-    launches_.push_back(launch);
-    for (const std::int32_t buffer : launch->buffers) read[index_of(buffer)] = true;
-    checked_ = checked_ || !program_.kernels[index_of(launch->kernel)].checks.empty();
-  }
-  plan_bytes_ = launches_.size() * sizeof(ir::KernelError);
-  for (const ir::Program::Launch* launch : launches_) {
-    extents_at_.push_back(plan_bytes_);
-    plan_bytes_ += launch->extents.size() * sizeof(std::int64_t);
-  }
-  plan_bytes_ = aligned(plan_bytes_);
+      maps_(context_), constants_(program_.buffers.size()), budget_(executable.memory_limit()), frames_(executable, *this, budget_) {
+  const bool straight = is_straight(program_);
+  whole_ = straight && program_.stages.size() <= 1 && !fetches_from_device(program_);
+  std::vector<bool> read(program_.buffers.size(), !straight);
+  std::size_t launches = 0, most_extents = 1;
+  const auto count = [&](const ir::Code& code) {
+    for (const ir::Code::Instruction& instruction : code.instructions) {
+      const auto* launch = std::get_if<ir::Code::Launch>(&instruction);
+      if (launch == nullptr) continue;
+      ++launches;
+      most_extents = std::max(most_extents, launch->extents.size());
+      if (straight)
+        for (const std::int32_t buffer : launch->buffers) read[index_of(buffer)] = true;
+      checked_ = checked_ || !program_.kernels[index_of(launch->kernel)].checks.empty();
+    }
+  };
+  count(program_);
+  std::ranges::for_each(program_.functions, count);
+  rows_ = straight ? launches : std::max(launches, rows_in_turn);
+  row_bytes_ = sizeof(ir::KernelError) + most_extents * sizeof(std::int64_t);
+  plan_bytes_ = aligned(rows_ * row_bytes_);
 
   ir::ShapeProgram sizes;
   for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
@@ -94,14 +107,10 @@ CudaSession::CudaSession(std::shared_ptr<DeviceContext> context, const Executabl
 
   for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
     const ir::Program::Buffer& buffer = program_.buffers[b];
-    if (buffer.place == Place::Constant) addresses_[b] = reinterpret_cast<Address>(executable.constant_addresses()[index_of(buffer.index)]);
+    if (buffer.place == Place::Constant) constants_[b] = reinterpret_cast<Address>(executable.constant_addresses()[index_of(buffer.index)]);
   }
-  for (std::size_t s = 0; s < std::max<std::size_t>(program_.stages.size(), 1); ++s) stages_.emplace_back(context_, stream_.handle);
-  straight_ = is_straight(program_);
-  whole_ = straight_ && program_.stages.size() <= 1 && !fetches_from_device(program_);
-  owners_.resize(program_.buffers.size());
   plan_ = PinnedBlock(context_, plan_bytes_ + most_staged_bytes);
-  errors_ = PinnedBlock(context_, launches_.size() * sizeof(ir::KernelError));
+  errors_ = PinnedBlock(context_, plan_bytes_);
 }
 
 CudaSession::~CudaSession() {
@@ -112,8 +121,24 @@ CudaSession::~CudaSession() {
 
 const CudaKernel& CudaSession::kernel_of(const LoadedKernel& kernel) const { return static_cast<const CudaKernel&>(*kernel.device); }
 
-std::span<const std::int64_t> CudaSession::extents_of(std::size_t position) const {
-  return {reinterpret_cast<const std::int64_t*>(plan_.data() + extents_at_[position]), launches_[position]->extents.size()};
+// ---- The plan block ----
+
+std::span<std::int64_t> CudaSession::extents_of(const ir::Program::Launch& launch, std::size_t row) const {
+  return {reinterpret_cast<std::int64_t*>(plan_.data() + row * row_bytes_ + sizeof(ir::KernelError)), launch.extents.size()};
+}
+
+ir::KernelError& CudaSession::error_of(std::size_t row) const {
+  return *reinterpret_cast<ir::KernelError*>(plan_.data() + row * row_bytes_);
+}
+
+// What used the row before is done with it: all launches so far are waited for where every row is taken.
+std::size_t CudaSession::next_row() {
+  if (row_ == rows_) {
+    internal_check(!whole_, "launches come in the program's order");
+    flush();
+    test_errors();
+  }
+  return row_++;
 }
 
 // ---- The call, as the virtual machine tells it ----
@@ -124,62 +149,78 @@ void CudaSession::begin(const std::vector<ir::Tensor>& inputs) {
   waiting_.clear();
   issued_.clear();
   timings_.clear();
-  forget_values();  // of a call that was broken off; they are given back to its budget
-  budget_.reset();
-  position_ = 0;
+  leaves_.clear();
+  row_ = copied_rows_ = 0;
   inputs_copied_ = false;
   last_ = nullptr;
   inputs_ = &inputs;
+  if (whole_) return;
+  frames_.begin();  // what a call that was broken off left is given back to its budget
+  outputs_memory_.clear();
+  budget_.reset();
+  std::vector<std::int64_t> bytes;
+  for (const InputPlace& place : wanted_inputs_) bytes.push_back(static_cast<std::int64_t>(inputs[index_of(place.input)].bytes().size()));
+  std::vector<Address> addresses(program_.buffers.size());
+  place_inputs(bytes, placed_inputs_, addresses);
+  for (const InputPlace& place : placed_inputs_) frames_.lend(place.buffer, host_form(addresses[index_of(place.buffer)]));
 }
 
 void CudaSession::place(std::size_t stage, std::span<const std::int64_t> slots) {
-  slots_ = slots;
+  if (leaves_.empty()) leaves_.assign(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(program_.leaf_symbols.size()));
   if (whole_) return;  // finish() prepares the whole call
-  if (stage == 0) {
-    std::vector<std::int64_t> bytes;
-    for (const InputPlace& place : wanted_inputs_)
-      bytes.push_back(static_cast<std::int64_t>((*inputs_)[index_of(place.input)].bytes().size()));
-    place_inputs(bytes, placed_inputs_, addresses_);
+  flush();
+  frames_.place(stage, slots);
+  for (const std::int32_t o : executable_.stage_layouts()[stage].outputs) {
+    const std::int32_t buffer = program_.outputs[index_of(o)].buffer;
+    const std::int64_t bytes = slots[index_of(program_.buffers[index_of(buffer)].bytes)];
+    budget_.spend(&CallMemory::outputs, bytes);
+    frames_.lend(buffer, outputs_memory_.take(static_cast<std::size_t>(bytes)));
   }
-  if (!straight_) settle();
-  place_stage(stage, slots, addresses_);
 }
 
 void CudaSession::launch(const LaunchWork& work) {
-  const std::size_t position = position_of(work.launch);
-  std::ranges::copy(std::as_bytes(work.extents), plan_.data() + extents_at_[position]);
-  waiting_.push_back({work.launch, *work.kernel, work.bucket, position});
+  const std::size_t row = next_row();
+  std::ranges::copy(work.extents, extents_of(*work.launch, row).begin());
+  error_of(row) = {};
+  waiting_.push_back({work.launch, *work.kernel, work.bucket, row});
 }
 
 std::int64_t CudaSession::fetch(const ir::Program::Fetch& fetch) {
-  const ir::Program::Buffer& buffer = program_.buffers[index_of(fetch.buffer)];
-  if (buffer.place == Place::Input) return (*inputs_)[index_of(buffer.index)].integer_at(fetch.element);
-  flush(addresses_);
-  if (!inputs_copied_) copy_in(placed_inputs_);  // it may be one of them, under another name
+  if (whole_ || !frames_.in_call()) {
+    const ir::Program::Buffer& buffer = program_.buffers[index_of(fetch.buffer)];
+    if (buffer.place == Place::Input) return (*inputs_)[index_of(buffer.index)].integer_at(fetch.element);
+  }
   const std::size_t size = ir::size_of(fetch.dtype);
   ir::Tensor element(fetch.dtype, {});
-  const Address source = addresses_[index_of(fetch.buffer)] + static_cast<Address>(fetch.element) * size;
-  context_->check(driver_.copy_to_host(element.mutable_bytes().data(), source, size, stream_.handle), "fetching a size from the GPU");
+  const std::byte* source = frames().address(fetch.buffer) + static_cast<std::size_t>(fetch.element) * size;
+  context_->check(driver_.copy_to_host(element.mutable_bytes().data(), device_form(source), size, stream_.handle),
+                  "fetching a size from the GPU");
   in_flight_ = true;
   test_errors();
   return element.integer_at(0);
 }
 
+// Launches that wait have the addresses of now.
+Frames& CudaSession::frames() {
+  flush();
+  if (!inputs_copied_) copy_in(placed_inputs_);
+  return frames_;
+}
+
 std::vector<ir::Tensor> CudaSession::finish(std::span<const std::int64_t> slots) {
-  slots_ = slots;
   if (!whole_) {
-    if (!straight_) settle();
-    flush(addresses_);
+    flush();
     memory_ = budget_.most();
-    std::vector<ir::Tensor> outputs = copy_out(slots, addresses_);
-    forget_values();
+    std::vector<ir::Tensor> outputs = copy_out(slots, [&](std::int32_t buffer) { return address_of(buffer); });
+    frames_.end();
     return outputs;
   }
   PreparedCall& call = prepared_for(slots);
   memory_ = call.memory;
   run_whole(call);
   last_ = &call;
-  return copy_out(slots, call.addresses);
+  issued_ = std::exchange(waiting_, {});
+  return copy_out(slots, [&](std::int32_t buffer) { return call.addresses[index_of(buffer)]; });
 }
 
 // ---- Memory ----
@@ -200,12 +241,12 @@ void CudaSession::place_inputs(std::span<const std::int64_t> bytes, std::vector<
   for (const InputPlace& place : inputs) addresses[index_of(place.buffer)] = call_block_.address() + place.offset;
 }
 
-// Arena segment of the stage, and outputs behind it.
-void CudaSession::place_stage(std::size_t index, std::span<const std::int64_t> slots, std::vector<Address>& addresses) {
-  const Executable::StageLayout& layout = executable_.stage_layouts()[index];
+// The arena segment of the one stage, and outputs behind it.
+void CudaSession::place_whole(std::span<const std::int64_t> slots, std::vector<Address>& addresses) {
+  const Executable::StageLayout& layout = executable_.stage_layouts()[0];
   std::size_t offset = 0;
-  if (index < program_.stages.size() && program_.stages[index].arena_bytes >= 0) {
-    const std::int64_t bytes = slots[index_of(program_.stages[index].arena_bytes)];
+  if (!program_.stages.empty() && program_.stages[0].arena_bytes >= 0) {
+    const std::int64_t bytes = slots[index_of(program_.stages[0].arena_bytes)];
     budget_.spend(&CallMemory::arena, bytes);
     offset = aligned(static_cast<std::size_t>(bytes));
   }
@@ -217,12 +258,10 @@ void CudaSession::place_stage(std::size_t index, std::span<const std::int64_t> s
     outputs.emplace_back(buffer, offset);
     offset += aligned(static_cast<std::size_t>(bytes));
   }
-  note_move(stages_[index].reserve(offset, "activations and outputs"));
-  for (const std::int32_t b : layout.buffers) {
-    const ir::Program::Buffer& buffer = program_.buffers[index_of(b)];
-    addresses[index_of(b)] = stages_[index_of(buffer.segment)].address() + static_cast<Address>(slots[index_of(buffer.offset)]);
-  }
-  for (const auto& [buffer, at] : outputs) addresses[index_of(buffer)] = stages_[index].address() + at;
+  note_move(activations_.reserve(offset, "activations and outputs"));
+  for (const std::int32_t b : layout.buffers)
+    addresses[index_of(b)] = activations_.address() + static_cast<Address>(slots[index_of(program_.buffers[index_of(b)].offset)]);
+  for (const auto& [buffer, at] : outputs) addresses[index_of(buffer)] = activations_.address() + at;
 }
 
 void CudaSession::reserve_workspace(std::int64_t bytes) {
@@ -230,21 +269,59 @@ void CudaSession::reserve_workspace(std::int64_t bytes) {
   note_move(workspace_.reserve(static_cast<std::size_t>(bytes), "the kernels' workspace"));
 }
 
-PreparedLaunch::Places CudaSession::places_of(const Waiting& waiting, const std::vector<Address>& addresses,
-                                              std::vector<Address>& buffers) const {
-  buffers.clear();
-  for (const std::int32_t buffer : waiting.launch->buffers) buffers.push_back(addresses[index_of(buffer)]);
-  const Address plan = call_block_.address();
-  return {buffers, plan + extents_at_[waiting.position], plan + waiting.position * sizeof(ir::KernelError), workspace_.address()};
+PreparedLaunch::Places CudaSession::places_of(const Waiting& waiting, std::span<const Address> buffers) const {
+  const Address row = call_block_.address() + waiting.row * row_bytes_;
+  return {buffers, row + sizeof(ir::KernelError), row, workspace_.address()};
+}
+
+Address CudaSession::address_of(std::int32_t buffer) { return device_form(frames_.address(buffer)); }
+
+// ---- Memory of frames ----
+
+std::shared_ptr<std::byte> CudaSession::take(std::size_t bytes) {
+  auto memory = std::make_shared<StreamMemory>(context_, stream_.handle);
+  memory->reserve(std::max<std::size_t>(bytes, 1), "activations and outputs");
+  std::byte* place = host_form(memory->address());
+  return {std::move(memory), place};
+}
+
+void CudaSession::copy_rows(std::byte* to, std::size_t stride, const std::byte* from, std::size_t bytes, std::size_t rows) {
+  in_flight_ = true;
+  const char* doing = "copying values on the GPU";
+  if (rows > 1 && stride <= longest_row_stride) {
+    const RowCopy copy{.source_kind = device_memory_kind,
+                       .source = device_form(from),
+                       .source_stride = bytes,
+                       .target_kind = device_memory_kind,
+                       .target = device_form(to),
+                       .target_stride = stride,
+                       .bytes = bytes,
+                       .rows = rows};
+    return context_->check(driver_.copy_rows(&copy, stream_.handle), doing);
+  }
+  for (std::size_t row = 0; row < rows; ++row)
+    context_->check(driver_.copy_on_device(device_form(to + row * stride), device_form(from + row * bytes), bytes, stream_.handle), doing);
+}
+
+// By way of a row of the plan block, which stays as it is until the copy is done.
+void CudaSession::write(std::byte* to, std::span<const std::byte> number) {
+  const std::size_t row = next_row();
+  std::byte* kept = plan_.data() + row * row_bytes_ + sizeof(ir::KernelError);
+  std::ranges::copy(number, kept);
+  copied_rows_ = row_;
+  in_flight_ = true;
+  context_->check(driver_.copy_to_device(device_form(to), kept, number.size(), stream_.handle), "copying a number to the GPU");
 }
 
 // ---- Copies ----
 
-// The first `bytes` of the plan block, with error slots as they are before a launch.
-void CudaSession::copy_plan(std::size_t bytes) {
-  std::fill_n(reinterpret_cast<ir::KernelError*>(plan_.data()), launches_.size(), ir::KernelError{});
+// Rows that the device has not yet.
+void CudaSession::copy_rows_in() {
+  const std::size_t begin = copied_rows_ * row_bytes_, end = row_ * row_bytes_;
+  copied_rows_ = row_;
+  if (begin == end) return;
   in_flight_ = true;
-  context_->check(driver_.copy_to_device(call_block_.address(), plan_.data(), bytes, stream_.handle),
+  context_->check(driver_.copy_to_device(call_block_.address() + begin, plan_.data() + begin, end - begin, stream_.handle),
                   "copying the plan of a call to the GPU");
 }
 
@@ -263,11 +340,15 @@ void CudaSession::copy_in(const std::vector<InputPlace>& inputs) {
                       "copying inputs to the GPU");
     }
   }
-  copy_plan(together ? end : plan_bytes_);
   inputs_copied_ = true;
+  if (!together) return copy_rows_in();
+  copied_rows_ = row_;
+  in_flight_ = true;
+  context_->check(driver_.copy_to_device(call_block_.address(), plan_.data(), end, stream_.handle),
+                  "copying the plan of a call to the GPU");
 }
 
-std::vector<ir::Tensor> CudaSession::copy_out(std::span<const std::int64_t> slots, const std::vector<Address>& addresses) {
+std::vector<ir::Tensor> CudaSession::copy_out(std::span<const std::int64_t> slots, const std::function<Address(std::int32_t)>& address) {
   std::vector<ir::Tensor> outputs;
   outputs.reserve(program_.outputs.size());
   for (const ir::Program::Output& output : program_.outputs) {
@@ -282,8 +363,7 @@ std::vector<ir::Tensor> CudaSession::copy_out(std::span<const std::int64_t> slot
     const std::shared_ptr<std::byte> block = output_blocks_.take(bytes);
     in_flight_ = true;
     if (bytes > 0) {
-      context_->check(driver_.copy_to_host(block.get(), addresses[index_of(output.buffer)], bytes, stream_.handle),
-                      "copying outputs from the GPU");
+      context_->check(driver_.copy_to_host(block.get(), address(output.buffer), bytes, stream_.handle), "copying outputs from the GPU");
     }
     outputs.emplace_back(output.dtype, std::move(dims), std::span<const std::byte>(block.get(), bytes), block);
   }
@@ -297,18 +377,20 @@ void CudaSession::synchronize() {
   if (result != success) context_->fail(result, call_text());
 }
 
-// Waits, then throws what the first failing device check of the call found.
+// Waits, then throws what the first failing device check found. Every row is free then.
 void CudaSession::test_errors() {
-  const bool look = checked_ && position_ > 0 && inputs_copied_;
+  const bool look = checked_ && row_ > 0 && inputs_copied_;
   if (look) {
-    context_->check(driver_.copy_to_host(errors_.data(), call_block_.address(), position_ * sizeof(ir::KernelError), stream_.handle),
+    context_->check(driver_.copy_to_host(errors_.data(), call_block_.address(), row_ * row_bytes_, stream_.handle),
                     "copying error slots from the GPU");
   }
   synchronize();
+  const std::vector<Waiting> tested = std::exchange(issued_, {});
+  row_ = copied_rows_ = 0;
   if (!look) return;
-  const auto* errors = reinterpret_cast<const ir::KernelError*>(errors_.data());
-  for (std::size_t position = 0; position < position_; ++position) {
-    if (errors[position].check >= 0) report_check(program_, *launches_[position], extents_of(position), errors[position]);
+  for (const Waiting& launch : tested) {
+    const auto& error = *reinterpret_cast<const ir::KernelError*>(errors_.data() + launch.row * row_bytes_);
+    if (error.check >= 0) report_check(program_, *launch.launch, extents_of(*launch.launch, launch.row), error);
   }
 }
 
@@ -316,11 +398,11 @@ void CudaSession::test_errors() {
 std::string CudaSession::call_text() const {
   std::string symbols, regions;
   for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
-    if (!program_.leaf_symbols[slot].empty())
-      symbols += fmt::format("{}{} = {}", symbols.empty() ? "" : ", ", program_.leaf_symbols[slot], slots_[slot]);
+    if (!program_.leaf_symbols[slot].empty() && slot < leaves_.size())
+      symbols += fmt::format("{}{} = {}", symbols.empty() ? "" : ", ", program_.leaf_symbols[slot], leaves_[slot]);
   }
   const auto name = [&](const Waiting& launch) {
-    const std::string one = kernel_of(*launch.kernel).describe(extents_of(launch.position));
+    const std::string one = kernel_of(*launch.kernel).describe(extents_of(*launch.launch, launch.row));
     if (regions.find(one) == std::string::npos) regions += fmt::format("{}{}", regions.empty() ? "" : "; ", one);
   };
   std::ranges::for_each(issued_, name);
@@ -330,23 +412,26 @@ std::string CudaSession::call_text() const {
 
 // ---- Launches ----
 
-// Issues what waits, on the stream, with the sizes of this very call.
-void CudaSession::flush(const std::vector<Address>& addresses) {
+// Issues what waits, on the stream, with the sizes of this very call and the addresses of the frame at work.
+void CudaSession::flush() {
   if (waiting_.empty()) return;
   std::vector<CudaKernel::Sizes> sizes;
   for (const Waiting& waiting : waiting_) {
-    sizes.push_back(kernel_of(*waiting.kernel).sizes(extents_of(waiting.position)));
+    sizes.push_back(kernel_of(*waiting.kernel).sizes(extents_of(*waiting.launch, waiting.row)));
     reserve_workspace(sizes.back().workspace_bytes);
   }
   std::vector<Step> steps;
   std::vector<Address> buffers;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    const CudaKernel& kernel = kernel_of(*waiting_[i].kernel);
-    Step& step = steps.emplace_back(Step{&kernel, waiting_[i].position, CudaKernel::blocks(sizes[i]), {}});
-    step.launches = prepare(kernel, sizes[i], places_of(waiting_[i], addresses, buffers), maps_);
+    const Waiting& waiting = waiting_[i];
+    const CudaKernel& kernel = kernel_of(*waiting.kernel);
+    Step& step = steps.emplace_back(Step{&kernel, waiting.launch, waiting.row, CudaKernel::blocks(sizes[i]), {}});
+    buffers.clear();
+    for (const std::int32_t buffer : waiting.launch->buffers) buffers.push_back(address_of(buffer));
+    step.launches = prepare(kernel, sizes[i], places_of(waiting, buffers), maps_);
   }
   if (inputs_copied_) {
-    copy_plan(plan_bytes_);
+    copy_rows_in();
   } else {
     copy_in(placed_inputs_);
   }
@@ -361,7 +446,7 @@ void CudaSession::issue(std::vector<Step>& steps, bool capturing, Stream stream)
   bool behind_kernel = false;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Step& step = steps[i];
-    const auto describe = [&] { return step.kernel->describe(extents_of(step.position)); };
+    const auto describe = [&] { return step.kernel->describe(extents_of(*step.launch, step.row)); };
     if (timed) context_->check(driver_.event_record(events_[2 * i], stream), "timing launches");
     for (PreparedLaunch& launch : step.launches) {
       in_flight_ = true;

@@ -1,13 +1,15 @@
 // One context's calls on a GPU: a stream, memory on the device in one piece a stage, and graphs of whole calls.
 //
-// A call copies one plan block (error slots and the extents of every launch) and the inputs to the device, launches, and copies outputs and error
-// slots back; it waits once, at its end, and before that only where a size must be fetched from the device. A program without such fetches is
-// prepared as a whole, for a capacity (runtime/cuda_capacity.h): every address and parameter is fixed, extents are read from the plan block. The
-// first call of a capacity launches on the stream, the second captures a graph, later ones and all smaller sizes with the same kernels replay it.
-// A program with branches or loops is carried out step by step (cuda_blocks.cpp): the host decides, and waits for the device where a block begins or ends.
+// A call copies one plan block (for every launch a row: its error slot and its extents) and the inputs to the device, launches, and copies outputs and
+// error slots back; it waits once, at its end, and before that only where a size or a condition must be fetched from the device. A program without
+// such fetches, branches and calls is prepared as a whole, for a capacity (runtime/cuda_capacity.h): every address and parameter is fixed, extents are
+// read from the plan block. The first call of a capacity launches on the stream, the second captures a graph, later ones and all smaller sizes with
+// the same kernels replay it. Any other program is carried out as the host walks through it (runtime/frames.h), in the order of the stream; it also
+// waits where its launches have used up the rows of the plan block.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,10 +21,13 @@
 #include "runtime/cuda_kernel.h"
 #include "runtime/cuda_memory.h"
 #include "runtime/device.h"
+#include "runtime/frame_memory.h"
+#include "runtime/frame_stack.h"
+#include "runtime/frames.h"
 
 namespace anydim::runtime::cuda {
 
-class CudaSession : public DeviceSession {
+class CudaSession : public DeviceSession, private FrameMemory {
  public:
   CudaSession(std::shared_ptr<DeviceContext> context, const Executable& executable);
   ~CudaSession() override;
@@ -32,7 +37,7 @@ class CudaSession : public DeviceSession {
   void launch(const LaunchWork& work) override;
   std::int64_t fetch(const ir::Program::Fetch& fetch) override;
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override;
-  void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots) override;
+  Frames& frames() override;
   void record(bool wanted) override { recording_ = wanted; }
   const std::vector<LaunchTiming>& timings() const override { return timings_; }
   CallMemory memory() const override { return memory_; }
@@ -61,11 +66,12 @@ class CudaSession : public DeviceSession {
     const ir::Program::Launch* launch = nullptr;
     std::shared_ptr<const LoadedKernel> kernel;
     const ir::Bucket* bucket = nullptr;  // of its row of the dispatch table
-    std::size_t position = 0;            // among the program's launches
+    std::size_t row = 0;                 // of the plan block
   };
   struct Step {
     const CudaKernel* kernel = nullptr;
-    std::size_t position = 0;
+    const ir::Program::Launch* launch = nullptr;
+    std::size_t row = 0;
     std::int64_t blocks = 0;
     std::vector<PreparedLaunch> launches;
   };
@@ -88,34 +94,32 @@ class CudaSession : public DeviceSession {
   using CallKey = std::vector<std::int64_t>;  // leaves at the capacity, then the kernels
 
   const CudaKernel& kernel_of(const LoadedKernel& kernel) const;
-  std::span<const std::int64_t> extents_of(std::size_t position) const;
+  // The row's extents, and its error slot, as the host holds them.
+  std::span<std::int64_t> extents_of(const ir::Program::Launch& launch, std::size_t row) const;
+  ir::KernelError& error_of(std::size_t row) const;
+  std::size_t next_row();
   void place_inputs(std::span<const std::int64_t> bytes, std::vector<InputPlace>& inputs, std::vector<Address>& addresses);
-  void place_stage(std::size_t stage, std::span<const std::int64_t> slots, std::vector<Address>& addresses);
+  void place_whole(std::span<const std::int64_t> slots, std::vector<Address>& addresses);
   void reserve_workspace(std::int64_t bytes);
   void note_move(bool moved);
-  PreparedLaunch::Places places_of(const Waiting& waiting, const std::vector<Address>& addresses, std::vector<Address>& buffers) const;
+  PreparedLaunch::Places places_of(const Waiting& waiting, std::span<const Address> buffers) const;
+  Address address_of(std::int32_t buffer);
 
   void copy_in(const std::vector<InputPlace>& inputs);
-  void copy_plan(std::size_t bytes);
-  void flush(const std::vector<Address>& addresses);
+  void copy_rows_in();
+  void flush();
   void issue(std::vector<Step>& steps, bool capturing, Stream stream);
   void start_recording(std::size_t steps);
   void finish_recording(const std::vector<Step>& steps);
-  std::vector<ir::Tensor> copy_out(std::span<const std::int64_t> slots, const std::vector<Address>& addresses);
+  std::vector<ir::Tensor> copy_out(std::span<const std::int64_t> slots, const std::function<Address(std::int32_t)>& address);
   void synchronize();
   void test_errors();
   std::string call_text() const;
 
-  // ---- Branches and loops
-  std::size_t position_of(const ir::Program::Launch* launch);
-  void settle();
-  std::shared_ptr<StreamMemory> take(std::int64_t bytes);
-  void put(std::int32_t buffer, std::shared_ptr<StreamMemory> memory);
-  void forget_values();
-  void move_buffers(const ir::Code::MoveBuffers& move);
-  void leave_block(const ir::Code::Leave& leave);
-  void store_scalar(const ir::Code::StoreScalar& store);
-  void append(const ir::Code::Append& append, std::span<std::int64_t> slots);
+  // FrameMemory: in the stream's order.
+  std::shared_ptr<std::byte> take(std::size_t bytes) override;
+  void copy_rows(std::byte* to, std::size_t stride, const std::byte* from, std::size_t bytes, std::size_t rows) override;
+  void write(std::byte* to, std::span<const std::byte> number) override;
 
   PreparedCall& prepared_for(std::span<const std::int64_t> slots);
   PreparedCall* find_call(const CallKey& key);
@@ -133,38 +137,38 @@ class CudaSession : public DeviceSession {
   OwnStream stream_;
 
   // Of the program, for good.
-  std::vector<const ir::Program::Launch*> launches_;
-  std::vector<std::size_t> extents_at_;  // in the plan block, by position
+  std::size_t rows_ = 0;  // of the plan block
+  std::size_t row_bytes_ = 0;
   std::size_t plan_bytes_ = 0;
   std::vector<InputPlace> wanted_inputs_;
   std::optional<ir::ShapeInterpreter> input_bytes_;  // over the symbols bound from inputs
   std::vector<std::size_t> symbol_slots_;
-  bool straight_ = false;  // without branches and loops
-  bool whole_ = false;     // prepared and replayed as a whole
+  bool whole_ = false;  // prepared and replayed as a whole
   bool checked_ = false;
   CapacityPlan capacity_;
 
   // Memory.
   StreamMemory call_block_, workspace_;
-  std::vector<StreamMemory> stages_;
-  PinnedBlock plan_;    // as on the device, with small inputs behind it
-  PinnedBlock errors_;  // as they come back
+  StreamMemory activations_;   // of whole calls, outputs behind them
+  FrameStack outputs_memory_;  // of other calls
+  PinnedBlock plan_;           // as on the device, with small inputs behind it
+  PinnedBlock errors_;         // as they come back
   BlockPoolOf<PinnedBlock> output_blocks_;
   TensorMapCache maps_;
 
   // Of the call at work.
   const std::vector<ir::Tensor>* inputs_ = nullptr;
-  std::span<const std::int64_t> slots_;
-  std::vector<Waiting> waiting_, issued_;
-  std::size_t position_ = 0;
-  std::vector<Address> addresses_;
+  std::vector<std::int64_t> leaves_;       // the entry's first slots
+  std::vector<Waiting> waiting_, issued_;  // issued: since rows were last tested
+  std::size_t row_ = 0;                    // that is free
+  std::size_t copied_rows_ = 0;            // from the first on, that the device has
+  std::vector<Address> constants_;         // by buffer of the entry; 0 elsewhere
   std::vector<InputPlace> placed_inputs_;
   bool in_flight_ = false;  // the stream may still read host memory
   bool inputs_copied_ = false;
   MemoryBudget budget_;
   CallMemory memory_;
-  std::vector<std::shared_ptr<StreamMemory>> owners_;  // of the pool's values, by buffer; null where something else keeps the memory
-  std::vector<std::int64_t> marks_;                    // arena bytes before each block at work
+  Frames frames_;
   bool recording_ = false;
   std::vector<LaunchTiming> timings_;
   std::vector<Event> events_;  // two a step

@@ -78,6 +78,27 @@ struct LaunchConfiguration {
   unsigned attribute_count;
 };
 
+// ---- Copies ----
+enum MemoryKind : unsigned { device_memory_kind = 2 };
+// What drivers report as CU_DEVICE_ATTRIBUTE_MAX_PITCH.
+inline constexpr std::size_t longest_row_stride = 2147483647;
+// CUDA_MEMCPY2D: `rows` pieces of `bytes` bytes, so far apart.
+struct RowCopy {
+  std::size_t source_x = 0, source_y = 0;
+  MemoryKind source_kind{};
+  const void* source_host = nullptr;
+  Address source = 0;
+  void* source_array = nullptr;
+  std::size_t source_stride = 0;
+  std::size_t target_x = 0, target_y = 0;
+  MemoryKind target_kind{};
+  void* target_host = nullptr;
+  Address target = 0;
+  void* target_array = nullptr;
+  std::size_t target_stride = 0;
+  std::size_t bytes = 0, rows = 0;
+};
+
 // ---- Tensor maps ----
 struct alignas(128) TensorMapBytes {
   std::uint64_t words[16];

@@ -22,19 +22,6 @@ void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
   }
 }
 
-namespace {
-
-[[noreturn]] void refuse_control() {
-  throw Error(ErrorKind::Unsupported, "calls of functions, lists and tuples run on the CPU only: use --device cpu");
-}
-
-}  // namespace
-
-void DeviceSession::step(const ir::Code::Instruction&, std::span<std::int64_t>) { refuse_control(); }
-void DeviceSession::enter(const ir::Code&, std::int32_t, std::span<const std::int32_t>) { refuse_control(); }
-void DeviceSession::leave(std::span<const std::int64_t>, std::span<const std::int32_t>) { refuse_control(); }
-DeviceSession::FunctionValue DeviceSession::function_value(std::int32_t) const { refuse_control(); }
-
 void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
                   const ir::KernelError& error) {
   const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];

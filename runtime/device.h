@@ -17,6 +17,7 @@
 namespace anydim::runtime {
 
 class Executable;
+class Frames;         // runtime/frames.h
 struct LoadedKernel;  // runtime/kernel_store.h
 
 // A compiled kernel, brought to where it can be launched; only its device looks inside.
@@ -69,19 +70,9 @@ class DeviceSession {
   virtual std::int64_t fetch(const ir::Program::Fetch& fetch) = 0;
   virtual std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) = 0;
 
-  // ---- Blocks, calls and values that outlive them. By default Error{Unsupported}: then only straight programs run.
-  // Every instruction of ir/program.h that handles buffers and is not named elsewhere here; sets the slots that it opens. `slots` are those of the
-  // function at work.
-  virtual void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots);
-  // A call: the callee's parameters are what function value `value` (a buffer; -1: none) keeps, then the caller's buffers `arguments`.
-  virtual void enter(const ir::Code& callee, std::int32_t value, std::span<const std::int32_t> arguments);
-  // Its end: the callee's outputs become the caller's buffers `results`; `slots` are the callee's.
-  virtual void leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results);
-  struct FunctionValue {
-    std::int32_t function = 0;
-    std::vector<std::vector<std::int64_t>> dims;  // of the arguments that it keeps; empty for what is no tensor
-  };
-  virtual FunctionValue function_value(std::int32_t buffer) const;
+  // The buffers of the functions at work, for blocks, calls and values that outlive them. Whatever was launched so far finds its buffers as they
+  // were when it was launched.
+  virtual Frames& frames() = 0;
 
   // Told what every launch is about to read and write: the addresses of the region's parameters, then of its results.
   using LaunchObserver = std::function<void(const LaunchWork& work, std::span<void* const> buffers)>;

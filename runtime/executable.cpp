@@ -100,12 +100,10 @@ void Executable::lay_out_stages() {
 void Executable::lay_out_stages(const ir::Code& code) {
   // The stage that sets a slot. Leaves are there before the first stage that needs them, so other slots decide.
   std::vector<std::size_t> setter(static_cast<std::size_t>(code.slots), 0);
-  std::size_t first = program_.stages.size();
   for (const ir::Code::Instruction& instruction : code.instructions) {
     const auto* run = std::get_if<ir::Code::RunStage>(&instruction);
     if (run == nullptr) continue;
     const auto s = static_cast<std::size_t>(run->stage);
-    first = std::min(first, s);
     const ir::Program::Stage& stage = program_.stages[s];
     for (std::size_t i = 0; i < stage.shapes.expressions.size(); ++i) setter[static_cast<std::size_t>(stage.first) + i] = s;
   }
@@ -123,8 +121,9 @@ void Executable::lay_out_stages(const ir::Code& code) {
     const ir::Code::Buffer& buffer = code.buffers[static_cast<std::size_t>(output.buffer)];
     if (buffer.place != ir::Code::Buffer::Place::Output || buffer.index != static_cast<std::int32_t>(o)) continue;
     internal_check(buffer.bytes >= 0 && buffer.bytes < code.slots, "an output buffer names the slot of its size");
-    std::size_t stage = std::max(first, setter[static_cast<std::size_t>(buffer.bytes)]);
-    for (const ir::Code::Slot slot : output.dims) stage = std::max(stage, setter[static_cast<std::size_t>(slot)]);
+    // Its size may be a leaf that only a fetch before its stage sets.
+    const std::size_t stage = std::max(static_cast<std::size_t>(buffer.segment), setter[static_cast<std::size_t>(buffer.bytes)]);
+    internal_check(stage < stage_layouts_.size(), "an output buffer names a stage");
     stage_layouts_[stage].outputs.push_back(static_cast<std::int32_t>(o));
   }
 }

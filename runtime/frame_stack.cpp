@@ -14,7 +14,7 @@ constexpr std::size_t least_chunk = std::size_t{64} << 10;
 
 std::byte* FrameStack::take(std::size_t bytes) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  while (top_.chunk < chunks_.size() && chunks_[top_.chunk].bytes() - top_.used < rounded) {
+  while (top_.chunk < chunks_.size() && chunks_[top_.chunk].bytes - top_.used < rounded) {
     // Nothing lies in a lone chunk that is too small: what replaces it is larger.
     if (top_.taken == 0 && chunks_.size() == 1) chunks_.clear();
     else ++top_.chunk;
@@ -22,10 +22,11 @@ std::byte* FrameStack::take(std::size_t bytes) {
   }
   if (top_.chunk == chunks_.size()) {
     const std::size_t least = chunks_.empty() ? most_ : std::max(least_chunk, top_.taken);
-    chunks_.emplace_back(std::max(rounded, least));
+    const std::size_t wanted = std::max(rounded, least);
+    chunks_.push_back({memory_.take(wanted), wanted});
     top_.used = 0;
   }
-  std::byte* place = chunks_[top_.chunk].data() + top_.used;
+  std::byte* place = chunks_[top_.chunk].memory.get() + top_.used;
   top_.used += rounded;
   top_.taken += rounded;
   most_ = std::max(most_, top_.taken);

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
-#include "runtime/memory.h"
+#include "runtime/frame_memory.h"
 
 namespace anydim::runtime {
 
 // What was taken stays where it is until it is released. Memory that one call had to take in several chunks is one chunk for the next.
 class FrameStack {
  public:
+  explicit FrameStack(FrameMemory& memory) : memory_(memory) {}  // `memory` outlives this
   struct Mark {
     std::size_t chunk = 0, used = 0;  // of that chunk
     std::size_t taken = 0;            // in all
@@ -24,7 +26,12 @@ class FrameStack {
   std::size_t taken() const { return top_.taken; }
 
  private:
-  std::vector<MemoryBlock> chunks_;
+  struct Chunk {
+    std::shared_ptr<std::byte> memory;
+    std::size_t bytes = 0;
+  };
+  FrameMemory& memory_;
+  std::vector<Chunk> chunks_;
   Mark top_;
   std::size_t most_ = 0;  // ever taken at once
 };

@@ -1,8 +1,6 @@
 #include "runtime/value_pool.h"
 
-#include <algorithm>
 #include <bit>
-#include <new>
 #include <utility>
 
 namespace anydim::runtime {
@@ -29,15 +27,7 @@ std::size_t size_of_class(std::uint32_t size_class) {
   return ((std::size_t{4} + quarter + 1) << (power - 2)) * least_block;
 }
 
-// A large block's memory goes with it: behind the counts, in the header.
-struct LargeHeader {
-  Shared shared;
-  MemoryBlock memory;
-};
-
 }  // namespace
-
-ValuePool::~ValuePool() = default;
 
 std::size_t ValuePool::rounded(std::size_t bytes) { return size_of_class(class_of(bytes)); }
 
@@ -46,29 +36,29 @@ std::size_t ValuePool::size_of(const Shared& block) { return size_of_class(block
 Value ValuePool::take(std::size_t bytes) {
   const std::uint32_t size_class = class_of(bytes);
   const std::size_t whole = size_of_class(size_class);
-  std::byte* start = nullptr;
-  MemoryBlock memory;
+  std::unique_ptr<Block> block;
   if (!free_[size_class].empty()) {
-    start = free_[size_class].back().start;
-    memory = std::move(free_[size_class].back().memory);
+    block = std::move(free_[size_class].back());
     free_[size_class].pop_back();
-  } else if (whole >= large_block) {
-    memory = MemoryBlock(whole + header_bytes);
-    start = memory.data();
+    block->references = 1;
   } else {
-    if (chunks_.empty() || chunks_.back().bytes() - chunk_used_ < whole + header_bytes) {
-      chunks_.emplace_back(chunk_bytes);
-      chunk_used_ = 0;
+    block = std::make_unique<Block>();
+    block->size_class = size_class;
+    if (whole >= large_block) {
+      block->memory = memory_.take(whole);
+      block->data = block->memory.get();
+    } else {
+      if (chunk_left_ < whole) {
+        chunks_.push_back(memory_.take(chunk_bytes));
+        chunk_left_ = chunk_bytes;
+      }
+      block->data = chunks_.back().get() + (chunk_bytes - chunk_left_);
+      chunk_left_ -= whole;
     }
-    start = chunks_.back().data() + chunk_used_;
-    chunk_used_ += whole + header_bytes;
   }
-  static_assert(sizeof(LargeHeader) <= header_bytes);
-  Shared* shared = nullptr;
-  if (whole >= large_block) shared = &(new (start) LargeHeader{{.size_class = size_class}, std::move(memory)})->shared;
-  else shared = new (start) Shared{.size_class = size_class};
   used_ += whole;
-  return {start + header_bytes, shared};
+  std::byte* data = block->data;
+  return {data, block.release()};
 }
 
 Value ValuePool::make(Object object) {
@@ -85,21 +75,15 @@ void ValuePool::destroy(Value& value) {
     delete object;
     return;
   }
-  const std::uint32_t size_class = value.owner->size_class;
-  const std::size_t whole = size_of_class(size_class);
-  Free free{.start = reinterpret_cast<std::byte*>(value.owner), .call = call_};
-  if (whole >= large_block) {
-    auto* header = reinterpret_cast<LargeHeader*>(value.owner);
-    free.memory = std::move(header->memory);
-    header->~LargeHeader();
-  }
-  used_ -= whole;
-  free_[size_class].push_back(std::move(free));
+  std::unique_ptr<Block> block(static_cast<Block*>(value.owner));
+  block->call = call_;
+  used_ -= size_of_class(block->size_class);
+  free_[block->size_class].push_back(std::move(block));
 }
 
 void ValuePool::end_call() {
   for (std::uint32_t size_class = class_of(large_block); size_class < classes; ++size_class) {
-    std::erase_if(free_[size_class], [&](const Free& free) { return free.memory.data() != nullptr && free.call + 1 < call_; });
+    std::erase_if(free_[size_class], [&](const std::unique_ptr<Block>& block) { return block->call + 1 < call_; });
   }
   ++call_;
 }

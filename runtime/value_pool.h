@@ -4,9 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "runtime/memory.h"
+#include "runtime/frame_memory.h"
 
 namespace anydim::runtime {
 
@@ -38,8 +39,7 @@ struct Object : Shared {
 
 class ValuePool {
  public:
-  ValuePool() = default;
-  ~ValuePool();
+  explicit ValuePool(FrameMemory& memory) : memory_(memory) {}  // `memory` outlives this
   ValuePool(const ValuePool&) = delete;
   ValuePool& operator=(const ValuePool&) = delete;
 
@@ -64,19 +64,19 @@ class ValuePool {
   void end_call();  // large blocks that two calls in a row did not need go back to the system
 
  private:
-  static constexpr std::size_t header_bytes = 64;
   static constexpr std::size_t classes = 256;
-  struct Free {
-    std::byte* start = nullptr;  // of the header
-    std::uint64_t call = 0;      // that gave it back
-    MemoryBlock memory{};        // of large blocks
+  struct Block : Shared {
+    std::byte* data = nullptr;
+    std::shared_ptr<std::byte> memory;  // of a large block
+    std::uint64_t call = 0;             // that gave it back
   };
   void destroy(Value& value);
 
+  FrameMemory& memory_;
   Shared whole_call_;
-  std::array<std::vector<Free>, classes> free_;
-  std::vector<MemoryBlock> chunks_;  // of small blocks
-  std::size_t chunk_used_ = 0;
+  std::array<std::vector<std::unique_ptr<Block>>, classes> free_;
+  std::vector<std::shared_ptr<std::byte>> chunks_;  // of small blocks
+  std::size_t chunk_left_ = 0;                      // bytes of the last one
   std::size_t used_ = 0;
   std::uint64_t call_ = 0;
 };

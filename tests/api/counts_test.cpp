@@ -1,6 +1,7 @@
 // Ops whose size only the data tells, compiled, against the reference evaluator: sizes 0, 1, a few and many, in order and in reverse, under every policy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "api/anydim.h"
@@ -65,6 +66,24 @@ fn @main(%x: Tensor[(n, 3), f32], %c: Tensor[(n), bool]) {
                 return std::vector<Tensor>{random_numbers(DType::F32, {size, 3}, random, 4),
                                            random_numbers(DType::Bool, {size}, random, 2)};
               });
+}
+
+// One byte an element: the count itself is the size of the result, known once it is fetched.
+TEST(Counts, AResultAsLargeAsItsCount) {
+  runtime::Context context(compiled(R"(
+fn @main(%c: Tensor[(n), bool]) {
+  %kept = compress(%c, %c) {axis = 0}
+  return %kept
+})",
+                                    Policy::Symbolic));
+  std::mt19937 random(7);
+  for (const std::int64_t size : {2'000'000, 10, 300'000}) {
+    const Tensor given = random_numbers(DType::Bool, {size}, random, 2);
+    const Tensor got = context.run({given})[0];
+    EXPECT_EQ(got.dims()[0], std::ranges::count(given.bytes(), std::byte{1}));
+    EXPECT_EQ(context.memory().outputs, got.dims()[0]);
+    EXPECT_EQ(std::ranges::count(got.bytes(), std::byte{1}), got.dims()[0]);
+  }
 }
 
 TEST(Counts, DifferentElements) {

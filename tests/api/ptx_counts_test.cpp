@@ -158,35 +158,84 @@ fn @main(%x: Tensor[(n), f32]) where n in [1, 100000] {
   }
 }
 
-TEST(PtxControl, CallsAreRefusedAndTheNextCallFailsAlike) {
-  tests::PretendedPart part("h200");
-  const char* text = R"(
-fn @main(%k: Tensor[(), i64]) {
-  %rest = call @factorial(%k)
-  return %rest
+TEST(PtxControl, Recursion) {
+  expect_same(R"(
+fn @main(%x: Tensor[(n), f32], %k: Tensor[(), i64]) where n in [0, 100000] {
+  %r = call @fold(%x, %k)
+  return %r
 }
 
-fn @factorial(%k: Tensor[(), i64]) -> Tensor[(), i64] {
-  %more = greater(%k, constant(i64 () [1]))
+fn @fold(%x: Tensor[(n), f32], %k: Tensor[(), i64]) -> Tensor[(?), f32] {
+  %more = greater(%k, constant(i64 () [0]))
   %r = if(%more) then {
-    %below = sub(%k, constant(i64 () [1]))
-    %rest = call @factorial(%below)
-    %all = mul(%k, %rest)
+    %twice = concat(%x, %x) {axis = 0}
+    %next = add(%twice, cast(%k) {to = f32})
+    %rest = call @fold(%next, sub(%k, constant(i64 () [1])))
+    %all = concat(%x, %rest) {axis = 0}
     yield %all
   } else {
-    yield %k
+    yield %x
+  }
+  return %r
+})",
+              {1, 5, 0, 40}, [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_numbers(DType::F32, {size}, random, 9),
+                                           Tensor::of<std::int64_t>(DType::I64, {}, {size % 7})};
+              });
+}
+
+TEST(PtxControl, ListsTuplesAndFunctionValues) {
+  expect_same(R"(
+fn @main(%x: Tensor[(3, n), f32], %y: Tensor[(3, m), f32]) where n in [1, 9999], m in [1, 9999] {
+  %doubled = add(%x, %x)
+  %l = list(%doubled, %y)
+  %trips = gather(shape_of(%y), constant(i64 () [1]))
+  %all = loop(%trips, none, %l) body(%i, %on, %acc) {
+    %wide = mul(%x, cast(%i) {to = f32})
+    %next = list_insert(%acc, %wide, dim(0))
+    yield %on, %next
+  }
+  %less = list_erase(%all, dim(1))
+  %count = list_length(%less)
+  %last: Tensor[(3, ?), f32] = list_at(%less, dim(-1))
+  %side = list_concat(%less) {axis = 1}
+  %f = closure @scale(%last)
+  %scaled = apply(%f, %side)
+  return %count, %last, %side, %scaled
+}
+
+fn @scale(%by: Tensor[(3, k), f32], %x: Tensor[(3, n), f32]) -> Tensor[(3, n), f32] {
+  %sum = reduce_sum(%by) {axes = (1), keepdims = 1}
+  %r = mul(%x, %sum)
+  return %r
+})",
+              {1, 4, 33}, [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_numbers(DType::F32, {3, size + 2}, random, 9),
+                                           random_numbers(DType::F32, {3, size}, random, 9)};
+              });
+}
+
+// More launches than the plan block has rows, none of which the host waits for.
+TEST(PtxControl, LoopsThatFetchNothingWaitOnlyWhereTheirRowsAreTaken) {
+  tests::PretendedPart part("h200");
+  const char* text = R"(
+fn @main(%x: Tensor[(n), f32], %k: Tensor[(), i64]) where n in [1, 100000] {
+  %r = loop(%k, none, %x) body(%i, %on, %acc) {
+    %next = add(%acc, cast(%i) {to = f32})
+    yield %on, %next
   }
   return %r
 })";
   runtime::Context context(compile_for(part.target, ir::parse(text), part.options));
-  for (int call = 0; call < 2; ++call) {
-    try {
-      context.run({Tensor::of<std::int64_t>(DType::I64, {}, {4})});
-      FAIL() << "nothing was thrown";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-      EXPECT_EQ(error.what(), std::string("calls of functions, lists and tuples run on the CPU only: use --device cpu"));
-    }
+  std::mt19937 random(3);
+  const Tensor numbers = random_numbers(DType::F32, {70}, random, 9);
+  for (const std::int64_t trips : {3, 3, 600}) {
+    const std::vector<Tensor> given{numbers, Tensor::of<std::int64_t>(DType::I64, {}, {trips})};
+    const std::vector<Tensor> want = evaluate_reference(ir::parse(text), given);
+    part.fake->forget_calls();
+    const std::vector<Tensor> got = part.reporting([&] { return context.run(given); });
+    ASSERT_TRUE(got[0].same_bits(want[0]));
+    if (trips == 600) EXPECT_LE(part.fake->calls("stream_synchronize"), 8);
   }
 }
 

@@ -14,8 +14,10 @@
 #include "ir/evaluate.h"
 #include "ir/infer.h"
 #include "runtime/context.h"
+#include "runtime/cuda_device.h"
 #include "runtime/graph_executor.h"
 #include "tests/fuzz/perturb.h"
+#include "tests/support/host_kernels_gpu.h"
 
 namespace anydim::tests {
 
@@ -48,6 +50,7 @@ class Comparison {
       if (!evaluate_all(typed)) return {.refused = true};
       tolerance_ = has_halves(typed.functions[0]) ? options_.half_tolerance : options_.tolerance;
       symbolic();
+      pretended_gpu();
       bucketed();
       exact();
       graph_executor();
@@ -90,9 +93,21 @@ class Comparison {
 
   void symbolic() {
     runtime::Context context(compiled(Policy::Symbolic));
-    const std::vector<Results> got = in_order(context, "symbolic");
-    expect_right("symbolic", got);
-    expect_same("symbolic: order of calls", reversed(context, "symbolic"), got);
+    symbolic_ = in_order(context, "symbolic");
+    expect_right("symbolic", symbolic_);
+    expect_same("symbolic: order of calls", reversed(context, "symbolic"), symbolic_);
+  }
+
+  // The same kernels, launched by the CUDA side of runtime.
+  void pretended_gpu() {
+    stage_ = "pretended GPU: compile";
+    FakeCuda fake(host_kernel_gpu());
+    const auto device = std::make_shared<runtime::cuda::CudaDevice>(runtime::cuda::DeviceContext::open(fake.driver()));
+    CompileOptions options = compile_options(Policy::Symbolic);
+    options.keep_kernels = false;
+    runtime::Context context(compile_for({host_kernel_backend(target_.backend), device}, graph_.module, options));
+    expect_same("pretended GPU", in_order(context, "pretended GPU"), symbolic_);
+    expect_same("pretended GPU: order of calls", reversed(context, "pretended GPU"), symbolic_);
   }
 
   void bucketed() {
@@ -205,7 +220,7 @@ class Comparison {
   const CompileTarget& target_;
   const AgreementOptions& options_;
   double tolerance_ = 0;
-  std::vector<Results> wanted_, bucketed_;
+  std::vector<Results> wanted_, symbolic_, bucketed_;
   std::string stage_;  // at work
   Agreement found_;
 };

@@ -16,10 +16,18 @@ static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(offsetof(CUlaunchAttributeValue, clusterDim) == 0 &&
               offsetof(CUlaunchAttributeValue, programmaticStreamSerializationAllowed) == 0);
+static_assert(sizeof(RowCopy) == sizeof(CUDA_MEMCPY2D) && offsetof(RowCopy, source) == offsetof(CUDA_MEMCPY2D, srcDevice) &&
+              offsetof(RowCopy, source_stride) == offsetof(CUDA_MEMCPY2D, srcPitch) &&
+              offsetof(RowCopy, target_kind) == offsetof(CUDA_MEMCPY2D, dstMemoryType) &&
+              offsetof(RowCopy, target) == offsetof(CUDA_MEMCPY2D, dstDevice) &&
+              offsetof(RowCopy, target_stride) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
+              offsetof(RowCopy, bytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes) &&
+              offsetof(RowCopy, rows) == offsetof(CUDA_MEMCPY2D, Height));
 static_assert(sizeof(TensorMapBytes) == sizeof(CUtensorMap) && alignof(TensorMapBytes) == alignof(CUtensorMap));
 static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(DeviceNumber) == sizeof(CUdevice) && sizeof(Result) == sizeof(CUresult));
 
 TEST(CudaTypes, NumbersAreThoseOfTheHeader) {
+  EXPECT_EQ(unsigned{device_memory_kind}, unsigned{CU_MEMORYTYPE_DEVICE});
   EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(no_device, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(invalid_image, CUDA_ERROR_INVALID_IMAGE);

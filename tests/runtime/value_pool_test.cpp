@@ -5,13 +5,15 @@
 
 #include <cstring>
 
+#include "runtime/frame_memory.h"
 #include "runtime/frame_stack.h"
 
 namespace anydim::runtime {
 namespace {
 
 TEST(ValuePool, BlocksAreAlignedAndUsedAgain) {
-  ValuePool pool;
+  HostFrameMemory memory;
+  ValuePool pool(memory);
   for (const std::size_t bytes : {0u, 1u, 64u, 65u, 1000u, 40'000u, 3'000'000u}) {
     Value first = pool.take(bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.data) % 64, 0u) << bytes;
@@ -29,7 +31,8 @@ TEST(ValuePool, BlocksAreAlignedAndUsedAgain) {
 }
 
 TEST(ValuePool, AValueLivesAsLongAsItsLastReference) {
-  ValuePool pool;
+  HostFrameMemory memory;
+  ValuePool pool(memory);
   Value value = pool.take(100);
   Value other = pool.share(value);
   pool.drop(value);
@@ -46,7 +49,8 @@ TEST(ValuePool, AValueLivesAsLongAsItsLastReference) {
 }
 
 TEST(ValuePool, WhatLastsTheCallIsNotCounted) {
-  ValuePool pool;
+  HostFrameMemory memory;
+  ValuePool pool(memory);
   std::byte bytes[8];
   Value lent{bytes, pool.whole_call()};
   Value copy = pool.share(lent);
@@ -56,7 +60,8 @@ TEST(ValuePool, WhatLastsTheCallIsNotCounted) {
 }
 
 TEST(FrameStack, WhatIsTakenStaysInPlaceUntilItIsReleased) {
-  FrameStack stack;
+  HostFrameMemory memory;
+  FrameStack stack(memory);
   std::byte* first = stack.take(100);
   const FrameStack::Mark mark = stack.mark();
   std::byte* second = stack.take(1'000'000);

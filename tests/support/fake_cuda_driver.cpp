@@ -288,6 +288,19 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     });
     return cuda::success;
   };
+  driver.copy_rows = [state](const cuda::RowCopy* copy, cuda::Stream stream) {
+    const Result result = state->enter("copy_rows");
+    if (result != cuda::success) return result;
+    if (copy->target_stride < copy->bytes || copy->source_stride < copy->bytes) return cuda::invalid_value;
+    state->push(stream, [state = state.get(), rows = *copy] {
+      std::vector<std::byte> row(rows.bytes);
+      for (std::size_t i = 0; i < rows.rows; ++i)
+        if (!state->gpu->read(rows.source + i * rows.source_stride, row) || !state->gpu->write(rows.target + i * rows.target_stride, row))
+          return cuda::illegal_address;
+      return cuda::success;
+    });
+    return cuda::success;
+  };
   driver.fill_bytes = [state](Address target, unsigned char value, std::size_t bytes, cuda::Stream stream) {
     const Result result = state->enter("fill_bytes");
     if (result != cuda::success) return result;

@@ -3,15 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "ir/error.h"
-#include "runtime/cpu_frames.h"
+#include "runtime/frames.h"
 
 namespace anydim::runtime {
 
-Object::Element CpuFrames::keep(const ir::Code::Argument& argument) {
+Object::Element Frames::keep(const ir::Code::Argument& argument) {
   Object::Element element;
   auto bytes = static_cast<std::int64_t>(ir::size_of(argument.dtype));
   for (const ir::Code::Slot dim : argument.dims) {
@@ -22,22 +21,22 @@ Object::Element CpuFrames::keep(const ir::Code::Argument& argument) {
   return element;
 }
 
-const Object& CpuFrames::object(std::int32_t buffer) const { return static_cast<const Object&>(*value(buffer).owner); }
+const Object& Frames::object(std::int32_t buffer) const { return static_cast<const Object&>(*value(buffer).owner); }
 
-std::int64_t CpuFrames::position_in(std::int64_t position, std::int64_t count, const std::string& source) {
+std::int64_t Frames::position_in(std::int64_t position, std::int64_t count, const std::string& source) {
   if (position >= -count && position < count) return position < 0 ? position + count : position;
   throw Error(ErrorKind::Inputs, fmt::format("{}: expected a position from {} to {}, got {}", source, -count, count - 1, position));
 }
 
 // ---- Lists ----
 
-void CpuFrames::step(const ir::Code::MakeList& make) {
+void Frames::step(const ir::Code::MakeList& make) {
   Object made;
   for (const ir::Code::Argument& argument : make.elements) made.elements.push_back(keep(argument));
   put(make.to, pool_.make(std::move(made)));
 }
 
-void CpuFrames::step(const ir::Code::ListInsert& insert) {
+void Frames::step(const ir::Code::ListInsert& insert) {
   const Object& old = object(insert.list);
   const auto count = static_cast<std::int64_t>(old.elements.size());
   std::int64_t position = insert.position < 0 ? count : slot(insert.position);
@@ -57,7 +56,7 @@ void CpuFrames::step(const ir::Code::ListInsert& insert) {
   put(insert.to, pool_.make(std::move(made)));
 }
 
-void CpuFrames::step(const ir::Code::ListErase& erase) {
+void Frames::step(const ir::Code::ListErase& erase) {
   const Object& old = object(erase.list);
   const auto count = static_cast<std::int64_t>(old.elements.size());
   const std::int64_t position = position_in(erase.position < 0 ? -1 : slot(erase.position), count, erase.source);
@@ -70,7 +69,7 @@ void CpuFrames::step(const ir::Code::ListErase& erase) {
   put(erase.to, pool_.make(std::move(made)));
 }
 
-void CpuFrames::step(const ir::Code::ListAt& at) {
+void Frames::step(const ir::Code::ListAt& at) {
   const Object& from = object(at.list);
   const auto count = static_cast<std::int64_t>(from.elements.size());
   const std::int64_t position = position_in(at.position < 0 ? at.element : slot(at.position), count, at.source);
@@ -79,17 +78,17 @@ void CpuFrames::step(const ir::Code::ListAt& at) {
   put(at.to, pool_.share(element.value));
 }
 
-void CpuFrames::step(const ir::Code::ListLength& length) {
+void Frames::step(const ir::Code::ListLength& length) {
   slot(length.slot) = static_cast<std::int64_t>(object(length.list).elements.size());
 }
 
-void CpuFrames::step(const ir::Code::ListConcat& concat) {
+void Frames::step(const ir::Code::ListConcat& concat) {
   const std::vector<Object::Element>& elements = object(concat.list).elements;
   if (elements.empty())
     throw Error(ErrorKind::Inputs, fmt::format("{}: expected a list of at least one tensor, got an empty one", concat.source));
   const std::vector<std::int64_t>& first = elements[0].dims;
   const auto axis = static_cast<std::size_t>(concat.axis);
-  // Rows of every element one after the other: `before` times, each `along * after` elements long.
+  // `before` times the rows of every element one after the other, each `along * after` elements long.
   std::int64_t before = 1, after = 1, total = 0;
   for (std::size_t i = 0; i < first.size(); ++i) (i < axis ? before : after) *= !concat.new_axis && i == axis ? 1 : first[i];
   std::vector<std::int64_t> lengths;
@@ -108,19 +107,18 @@ void CpuFrames::step(const ir::Code::ListConcat& concat) {
   else dims[axis] = total;
   const auto unit = static_cast<std::int64_t>(ir::size_of(concat.dtype));
   Value result = take(ir::byte_count(concat.dtype, dims));
+  const auto row_bytes = static_cast<std::size_t>(total * after * unit);
   std::byte* to = result.data;
-  for (std::int64_t row = 0; row < before; ++row) {
-    for (std::size_t e = 0; e < elements.size(); ++e) {
-      const auto bytes = static_cast<std::size_t>(lengths[e] * after * unit);
-      if (bytes > 0) std::memcpy(to, elements[e].value.data + static_cast<std::size_t>(row) * bytes, bytes);
-      to += bytes;
-    }
+  for (std::size_t e = 0; e < elements.size(); ++e) {
+    const auto bytes = static_cast<std::size_t>(lengths[e] * after * unit);
+    if (bytes > 0 && before > 0) memory_.copy_rows(to, row_bytes, elements[e].value.data, bytes, static_cast<std::size_t>(before));
+    to += bytes;
   }
   for (const ir::Code::Opened& extent : concat.opened) slot(extent.slot) = dims[static_cast<std::size_t>(extent.axis)];
   put(concat.to, result);
 }
 
-void CpuFrames::step(const ir::Code::MakeFunction& make) {
+void Frames::step(const ir::Code::MakeFunction& make) {
   Object made;
   made.function = make.function;
   for (const ir::Code::Argument& argument : make.arguments) made.elements.push_back(keep(argument));

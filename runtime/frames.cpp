@@ -1,9 +1,8 @@
-#include "runtime/cpu_frames.h"
+#include "runtime/frames.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "ir/error.h"
@@ -18,18 +17,19 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 
 }  // namespace
 
-CpuFrames::CpuFrames(const Executable& executable, MemoryBudget& budget)
-    : executable_(executable), program_(executable.program()), budget_(budget), segments_(program_.stages.size()) {}
+Frames::Frames(const Executable& executable, FrameMemory& memory, MemoryBudget& budget)
+    : executable_(executable), program_(executable.program()), memory_(memory), budget_(budget), arena_(memory),
+      segments_(program_.stages.size()), pool_(memory) {}
 
-CpuFrames::~CpuFrames() { end(); }
+Frames::~Frames() { end(); }
 
-void CpuFrames::begin() {
+void Frames::begin() {
   end();
   counted_ = 0;
   open(program_);
 }
 
-void CpuFrames::end() {
+void Frames::end() {
   for (Value& value : values_) pool_.drop(value);
   for (Value& value : moved_) pool_.drop(value);
   values_.clear();
@@ -43,7 +43,7 @@ void CpuFrames::end() {
 // ---- Frames ----
 
 // A frame's buffers come after all others; constants have their place from the start.
-void CpuFrames::open(const ir::Code& code) {
+void Frames::open(const ir::Code& code) {
   frame_ = {.code = &code, .values = values_.size(), .marks = marks_.size(), .memory = arena_.mark()};
   values_.resize(frame_.values + code.buffers.size());
   for (std::size_t b = 0; b < code.buffers.size(); ++b) {
@@ -53,7 +53,7 @@ void CpuFrames::open(const ir::Code& code) {
   }
 }
 
-void CpuFrames::enter(const ir::Code& callee, std::int32_t function_value, std::span<const std::int32_t> arguments) {
+void Frames::enter(const ir::Code& callee, std::int32_t function_value, std::span<const std::int32_t> arguments) {
   const std::size_t caller = frame_.values;
   // What a function value keeps stays alive until the callee has references of its own.
   const Object* kept = function_value < 0 ? nullptr : &object(function_value);
@@ -70,7 +70,7 @@ void CpuFrames::enter(const ir::Code& callee, std::int32_t function_value, std::
   for (const std::int32_t argument : arguments) give(Value(values_[caller + index_of(argument)]));
 }
 
-void CpuFrames::leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results) {
+void Frames::leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results) {
   moved_.clear();
   for (const ir::Code::Output& output : frame_.code->outputs) {
     auto bytes = static_cast<std::int64_t>(ir::size_of(output.dtype));
@@ -90,7 +90,7 @@ void CpuFrames::leave(std::span<const std::int64_t> slots, std::span<const std::
 
 // ---- Planned memory ----
 
-void CpuFrames::place(std::size_t index, std::span<const std::int64_t> slots) {
+void Frames::place(std::size_t index, std::span<const std::int64_t> slots) {
   const ir::Program::Stage& stage = program_.stages[index];
   if (stage.arena_bytes >= 0) {
     const std::int64_t bytes = slots[index_of(stage.arena_bytes)];
@@ -103,7 +103,7 @@ void CpuFrames::place(std::size_t index, std::span<const std::int64_t> slots) {
   }
 }
 
-void CpuFrames::release(const FrameStack::Mark& mark) {
+void Frames::release(const FrameStack::Mark& mark) {
   const std::size_t before = arena_.taken();
   arena_.release(mark);
   budget_.give_back(&CallMemory::arena, static_cast<std::int64_t>(before - arena_.taken()));
@@ -111,7 +111,7 @@ void CpuFrames::release(const FrameStack::Mark& mark) {
 
 // ---- Pool ----
 
-Value CpuFrames::take(std::int64_t bytes) {
+Value Frames::take(std::int64_t bytes) {
   if (bytes < 0) budget_.spend(&CallMemory::pool, bytes);  // refused there
   count_pool();
   budget_.spend(&CallMemory::pool, static_cast<std::int64_t>(ValuePool::rounded(static_cast<std::size_t>(bytes))));
@@ -121,19 +121,19 @@ Value CpuFrames::take(std::int64_t bytes) {
 }
 
 // What was dropped since is given back.
-void CpuFrames::count_pool() {
+void Frames::count_pool() {
   budget_.give_back(&CallMemory::pool, static_cast<std::int64_t>(counted_) - static_cast<std::int64_t>(pool_.used()));
   counted_ = pool_.used();
 }
 
-Value CpuFrames::owned(const Value& value, std::int64_t bytes) {
+Value Frames::owned(const Value& value, std::int64_t bytes) {
   if (value.owner != nullptr) return pool_.share(value);
   Value copy = take(bytes);
-  if (bytes > 0) std::memcpy(copy.data, value.data, static_cast<std::size_t>(bytes));
+  if (bytes > 0) memory_.copy(copy.data, value.data, static_cast<std::size_t>(bytes));
   return copy;
 }
 
-void CpuFrames::put(std::int32_t buffer, Value reference) {
+void Frames::put(std::int32_t buffer, Value reference) {
   Value& place = value(buffer);
   pool_.drop(place);
   place = reference;
@@ -141,41 +141,51 @@ void CpuFrames::put(std::int32_t buffer, Value reference) {
 
 // ---- Instructions ----
 
-void CpuFrames::step(const ir::Code::MoveBuffers& move) {
+void Frames::step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots) {
+  slots_ = slots;
+  std::visit(
+      [this](const auto& one) {
+        if constexpr (requires { step(one); }) step(one);
+        else internal_error("the virtual machine carries out every instruction that only moves numbers");
+      },
+      instruction);
+}
+
+void Frames::step(const ir::Code::MoveBuffers& move) {
   moved_.clear();
   for (const auto& [to, from] : move.copies) moved_.push_back(pool_.share(value(from)));
   for (std::size_t i = 0; i < move.copies.size(); ++i) put(move.copies[i].first, std::exchange(moved_[i], {}));
 }
 
-void CpuFrames::step(const ir::Code::Enter&) { marks_.push_back(arena_.mark()); }
+void Frames::step(const ir::Code::Enter&) { marks_.push_back(arena_.mark()); }
 
-void CpuFrames::step(const ir::Code::Leave& leave) {
+void Frames::step(const ir::Code::Leave& leave) {
   for (const std::int32_t buffer : leave.dropped) pool_.drop(value(buffer));
   release(marks_.back());
   marks_.pop_back();
 }
 
-void CpuFrames::step(const ir::Code::Allocate& allocate) {
+void Frames::step(const ir::Code::Allocate& allocate) {
   pool_.drop(value(allocate.buffer));
   value(allocate.buffer) = take(slot(frame_.code->buffers[index_of(allocate.buffer)].bytes));
 }
 
-void CpuFrames::step(const ir::Code::StoreScalar& store) {
+void Frames::step(const ir::Code::StoreScalar& store) {
   ir::Tensor scalar(store.dtype, {});
   scalar.set_integer(0, slot(store.slot));
-  std::memcpy(address(store.buffer), scalar.bytes().data(), scalar.bytes().size());
+  memory_.write(address(store.buffer), scalar.bytes());
 }
 
-void CpuFrames::step(const ir::Code::Append& append) {
+void Frames::step(const ir::Code::Append& append) {
   const std::int64_t needed = appended_bytes(append, slots_), bytes = slot(append.bytes), count = slot(append.counter);
   const Value& target = value(append.to);
   const auto held = target.owner == nullptr ? 0 : static_cast<std::int64_t>(ValuePool::size_of(*target.owner));
   if (count == 0 || needed > held) {
     Value larger = take(appended_room(append, slots_, needed, held));
-    if (count > 0) std::memcpy(larger.data, target.data, static_cast<std::size_t>(bytes * count));
+    if (count > 0) memory_.copy(larger.data, target.data, static_cast<std::size_t>(bytes * count));
     put(append.to, larger);
   }
-  if (bytes > 0) std::memcpy(address(append.to) + bytes * count, address(append.from), static_cast<std::size_t>(bytes));
+  if (bytes > 0) memory_.copy(address(append.to) + bytes * count, address(append.from), static_cast<std::size_t>(bytes));
 }
 
 }  // namespace anydim::runtime

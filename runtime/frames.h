@@ -1,4 +1,4 @@
-// The buffers of the functions at work on the CPU: where each lies, and what instructions beside launches do with them.
+// The buffers of the functions at work: where each lies, and what instructions beside launches do with them. Addresses are the device's; nothing here reads them.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 #include "ir/program.h"
 #include "runtime/device.h"
 #include "runtime/executable.h"
+#include "runtime/frame_memory.h"
 #include "runtime/frame_stack.h"
 #include "runtime/value_pool.h"
 
 namespace anydim::runtime {
 
-class CpuFrames {
+class Frames {
  public:
-  // Memory is counted in `budget`, which outlives this.
-  CpuFrames(const Executable& executable, MemoryBudget& budget);
-  ~CpuFrames();
-  CpuFrames(const CpuFrames&) = delete;
-  CpuFrames& operator=(const CpuFrames&) = delete;
+  // Memory is counted in `budget`; both outlive this.
+  Frames(const Executable& executable, FrameMemory& memory, MemoryBudget& budget);
+  ~Frames();
+  Frames(const Frames&) = delete;
+  Frames& operator=(const Frames&) = delete;
 
   void begin();  // the entry's frame, whatever came of the call before
   void end();    // of the call: nothing in it is needed any more
@@ -31,18 +32,26 @@ class CpuFrames {
   // The segment of a stage that ran, and the addresses of its buffers.
   void place(std::size_t stage, std::span<const std::int64_t> slots);
 
+  // A call: the callee's parameters are what function value `function_value` (a buffer; -1: none) keeps, then the caller's buffers `arguments`.
   void enter(const ir::Code& callee, std::int32_t function_value, std::span<const std::int32_t> arguments);
+  // Its end: the callee's outputs become the caller's buffers `results`; `slots` are the callee's.
   void leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results);
+  const ir::Code& code() const { return *frame_.code; }  // of the function at work
+  bool in_call() const { return !callers_.empty(); }
   const Object& object(std::int32_t buffer) const;
 
-  // cpu_frames.cpp
+  // Every instruction that handles buffers and is not named elsewhere here; sets the slots that it opens. `slots` are those of the function at work.
+  void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots);
+
+ private:
+  // frames.cpp
   void step(const ir::Code::MoveBuffers& move);
   void step(const ir::Code::Enter& enter);
   void step(const ir::Code::Leave& leave);
   void step(const ir::Code::Allocate& allocate);
   void step(const ir::Code::StoreScalar& store);
   void step(const ir::Code::Append& append);
-  // cpu_lists.cpp
+  // frames_lists.cpp
   void step(const ir::Code::MakeFunction& make);
   void step(const ir::Code::MakeList& make);
   void step(const ir::Code::ListInsert& insert);
@@ -50,9 +59,7 @@ class CpuFrames {
   void step(const ir::Code::ListAt& at);
   void step(const ir::Code::ListLength& length);
   void step(const ir::Code::ListConcat& concat);
-  void set_slots(std::span<std::int64_t> slots) { slots_ = slots; }  // of the function at work, before step()
 
- private:
   struct Frame {
     const ir::Code* code = nullptr;
     std::size_t values = 0;     // first in values_
@@ -73,6 +80,7 @@ class CpuFrames {
 
   const Executable& executable_;
   const ir::Program& program_;
+  FrameMemory& memory_;
   MemoryBudget& budget_;
   std::vector<Value> values_;  // of all frames
   Frame frame_;                // at work
