@@ -37,14 +37,14 @@ class MmaEmitter {
                                             .dependent = dependent});
     names_ = write_extents(kernel_, entry, form_);
     const TileNames tiles = write_tile_counts(kernel_, entry, form_, names_, shape_);
-    const std::string tile = schedule_.split == 1 ? "(int)blockIdx.x" : fmt::format("(int)blockIdx.x / {}", schedule_.split);
+    const std::string tile = schedule_.split == 1 ? "(int)blockIdx.x" : fmt::format("(int)(blockIdx.x / {})", schedule_.split);
     entry.line(fmt::format("if ({} >= {}) return;", tile, tiles.count));
     place_ = write_tile_place(kernel_, entry, form_, tiles, shape_, tile);
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const unsigned memory = (unsigned)__cvta_generic_to_shared(shared);");
     entry.line(fmt::format("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);", names_.depth.name));
     write_depth_share(kernel_, entry, schedule_.split);
-    entry.line("const int warp = (int)threadIdx.x / 32;");
+    entry.line("const int warp = (int)(threadIdx.x / 32);");
 
     EmittedKernel result;
     MatmulRows rows(kernel_, form_, schedule_.block_rows, schedule_.threads());
@@ -159,24 +159,26 @@ struct Tile {{
     const std::int64_t columns = schedule_.piece_columns(), across = schedule_.warp_columns() / columns;
     scope.line(fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared) + warp * {};", 16 * (columns + gap)));
     scope.line("#pragma unroll 1");
-    kernel_.block(
-        scope, fmt::format("for (int piece = 0; piece < {}; ++piece)", schedule_.warp_rows() / 16 * across), [&](CodeScope& body) {
-          body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
-          body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
-          const SumPiece piece{
-              .base = "piece_of_warp",
-              .rows = 16,
-              .columns = columns,
-              .pitch = columns + gap,
-              .first_row = fmt::format("{} + warp / Tile::warps_across * Tile::warp_rows + piece / {} * 16", place_.first_row.name, across),
-              .first_column = fmt::format("{} + warp % Tile::warps_across * Tile::warp_columns + piece % {} * {}", place_.first_column.name,
-                                          across, columns),
-              .thread = schedule_.split == 1 ? "(int)threadIdx.x % 32" : "(rank * 32 + (int)threadIdx.x % 32)",
-              .threads = schedule_.split == 1 ? "32" : "(32 * split)",
-              .split = static_cast<int>(schedule_.split)};
-          write_epilogue(kernel_, body, form_, names_, piece, kept);
-          body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
-        });
+    const std::int64_t pieces_of_warp = schedule_.warp_rows() / 16 * across;
+    const char* meeting = schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();";  // of those that read a piece
+    kernel_.block(scope, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces_of_warp), [&](CodeScope& body) {
+      if (pieces_of_warp > 1) body.line(fmt::format("if (piece > 0) {}  // the piece before has been read", meeting));
+      body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+      body.line(meeting);
+      const SumPiece piece{
+          .base = "piece_of_warp",
+          .rows = 16,
+          .columns = columns,
+          .pitch = columns + gap,
+          .first_row = fmt::format("{} + warp / Tile::warps_across * Tile::warp_rows + piece / {} * 16", place_.first_row.name, across),
+          .first_column = fmt::format("{} + warp % Tile::warps_across * Tile::warp_columns + piece % {} * {}", place_.first_column.name,
+                                      across, columns),
+          .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)" : "(rank * 32 + (int)(threadIdx.x % 32))",
+          .threads = schedule_.split == 1 ? "32" : "(32 * split)",
+          .split = static_cast<int>(schedule_.split)};
+      write_epilogue(kernel_, body, form_, names_, piece, kept);
+    });
+    if (schedule_.split > 1) scope.line("synchronise_cluster();  // others read this block's sums until here");
   }
 
   // The first element of the block's rows of a direct operand.
@@ -217,9 +219,10 @@ struct Tile {{
   bool even(const Side& side) const { return side.tile_rows * schedule_.block_depth / operands_.chunk() % schedule_.threads() == 0; }
 
   void write_chunk_place(CodeScope& body, const Side& side) {
-    body.line(fmt::format(
-        "const int place = (int)threadIdx.x + i * Tile::threads, row = place / Tile::{0}_chunks, chunk = place % Tile::{0}_chunks;",
-        side.name));
+    body.line(
+        fmt::format("const unsigned place = threadIdx.x + i * Tile::threads;\n"
+                    "const int row = (int)(place / Tile::{0}_chunks), chunk = (int)(place % Tile::{0}_chunks);",
+                    side.name));
     if (!even(side)) body.line(fmt::format("if (place >= {}) break;", side.tile_rows * schedule_.block_depth / operands_.chunk()));
   }
 

@@ -15,11 +15,11 @@ IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string
 }
 
 void reserve_names(KernelWriter& kernel) {
-  for (const char* name :
-       {"memory", "shared", "depth_tiles", "warp",         "thread_of_warp", "ring", "pieces",       "step",          "warpgroup", "split",
-        "rank",   "share",  "first_tile",  "tiles",        "other",          "sums", "piece",        "piece_of_warp", "fetch",     "store",
-        "tile",   "to",     "place",       "row",          "chunk",          "line", "chunk_number", "values",        "word",      "part",
-        "i",      "j",      "distance",    "row_of_block", "first_depth"}) {
+  for (const char* name : {"memory",    "shared",        "depth_tiles",   "warp",       "thread_of_warp", "ring",  "pieces", "step",
+                           "warpgroup", "split",         "rank",          "share",      "first_tile",     "tiles", "other",  "sums",
+                           "piece",     "piece_of_warp", "fetch",         "store",      "tile",           "to",    "place",  "row",
+                           "chunk",     "line",          "chunk_number",  "values",     "word",           "part",  "i",      "j",
+                           "distance",  "row_of_block",  "rows_of_block", "first_depth"}) {
     kernel.fresh(name);
   }
 }
@@ -43,7 +43,7 @@ void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t spli
   }
   kernel.use("cluster");
   entry.line(fmt::format("constexpr int split = {};", split));
-  entry.line("const int rank = (int)blockIdx.x % split, share = (depth_tiles + split - 1) / split;");
+  entry.line("const int rank = (int)(blockIdx.x % split), share = (depth_tiles + split - 1) / split;");
   entry.line("const int first_tile = rank * share, tiles = depth_tiles - first_tile < share ? depth_tiles - first_tile : share;");
 }
 

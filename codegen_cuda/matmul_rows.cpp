@@ -33,6 +33,8 @@ Dim all_rows(const ir::MatmulForm& form) {
 
 std::string slot_name(std::size_t slot) { return fmt::format("kept_rows{}", slot); }
 
+constexpr const char* thread_of_warp = "const int thread_of_warp = (int)(threadIdx.x % 32);";
+
 }  // namespace
 
 std::int64_t block_rows_bytes(const ir::MatmulForm& form, std::int64_t block_rows, std::int64_t threads) {
@@ -85,22 +87,31 @@ KeptRows MatmulRows::kept_in_block(const TilePlace& place) const {
 
 void MatmulRows::finish_block(CodeScope& entry, const MatmulNames& names, const TilePlace& place) {
   entry.line("__syncthreads();  // every row is whole");
-  entry.line("const int thread_of_warp = (int)threadIdx.x % 32;");
+  entry.line(thread_of_warp);
+  write_row_count(entry, names, place);
+  write_rows(entry, place, [&](CodeScope& row) {
+    std::vector<std::string> slots;
+    for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot)
+      slots.push_back(
+          fmt::format("({} + {} * {})", slot_name(slot), slot == 0 ? "row_of_block" : "(int)(threadIdx.x / 32)", pitch_in_block(form_)));
+    write_stages(row, names.columns.name, slots);
+  });
+}
+
+void MatmulRows::write_row_count(CodeScope& entry, const MatmulNames& names, const TilePlace& place) {
+  entry.line(fmt::format("const int rows_of_block = {0} - {1} < {2} ? (int)({0} - {1}) : {2};", names.rows.name, place.first_row.name,
+                         block_rows_));
+}
+
+void MatmulRows::write_rows(CodeScope& entry, const TilePlace& place, const std::function<void(CodeScope&)>& body) {
   entry.line("#pragma unroll 1");
-  kernel_.block(
-      entry,
-      fmt::format("for (int row_of_block = (int)threadIdx.x / 32; row_of_block < {}; row_of_block += {})", block_rows_, threads_ / 32),
-      [&](CodeScope& row) {
-        const IndexVariable m =
-            write_variable(row, kernel_, form_.m.symbol, place.first_row.wide, fmt::format("{} + row_of_block", place.first_row.name));
-        row.line(fmt::format("if ({} >= {}) break;", m.name, names.rows.name));
-        row.define(form_.m.symbol, m);
-        std::vector<std::string> slots;
-        for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot)
-          slots.push_back(fmt::format("({} + {} * {})", slot_name(slot), slot == 0 ? "row_of_block" : "((int)threadIdx.x / 32)",
-                                      pitch_in_block(form_)));
-        write_stages(row, names.columns.name, slots);
-      });
+  const std::string loop =
+      fmt::format("for (int row_of_block = (int)(threadIdx.x / 32); row_of_block < rows_of_block; row_of_block += {})", threads_ / 32);
+  kernel_.block(entry, loop, [&](CodeScope& row) {
+    row.define(form_.m.symbol,
+               write_variable(row, kernel_, form_.m.symbol, place.first_row.wide, fmt::format("{} + row_of_block", place.first_row.name)));
+    body(row);
+  });
 }
 
 void MatmulRows::begin_cluster(CodeScope& entry, std::int64_t offset, std::int64_t block_columns) {
@@ -124,24 +135,22 @@ void MatmulRows::finish_cluster(CodeScope& entry, const MatmulNames& names, cons
                                 std::int64_t block_columns) {
   kernel_.use("cluster");
   entry.line("__syncthreads();  // the block's part of every row is there");
-  entry.line("const int thread_of_warp = (int)threadIdx.x % 32;");
+  entry.line(thread_of_warp);
+  write_row_count(entry, names, place);
   const std::string end = kernel_.fresh("end_column");
   const std::string& begin = place.first_column.name;
-  entry.line(fmt::format("const {0} {1} = {2} - {3} < {4} ? {2} : {3} + {4};", index_type(place.first_column.wide), end, names.columns.name,
-                         begin, block_columns));
+  const Columns columns{
+      .begin = begin, .end = end, .most = block_columns, .all = ir::divisor(form_.n.extent, kernel_.symbols()) % block_columns == 0};
+  if (!columns.all) {
+    entry.line(fmt::format("const {0} {1} = {2} - {3} < {4} ? {2} : {3} + {4};", index_type(place.first_column.wide), end,
+                           names.columns.name, begin, block_columns));
+  }
   std::set<std::size_t> known;  // Accumulated slots
   const auto partial = [&](std::size_t slot) {
     return fmt::format("partial_rows + {} + row_of_block", slot * static_cast<std::size_t>(block_rows_));
   };
   for (const ir::RowStage& stage : form_.rows) {
-    entry.line("#pragma unroll 1");
-    const std::string loop =
-        fmt::format("for (int row_of_block = (int)threadIdx.x / 32; row_of_block < {}; row_of_block += {})", block_rows_, threads_ / 32);
-    kernel_.block(entry, loop, [&](CodeScope& row) {
-      const IndexVariable m =
-          write_variable(row, kernel_, form_.m.symbol, place.first_row.wide, fmt::format("{} + row_of_block", place.first_row.name));
-      row.line(fmt::format("if ({} >= {}) break;", m.name, names.rows.name));
-      row.define(form_.m.symbol, m);
+    write_rows(entry, place, [&](CodeScope& row) {
       std::vector<std::string> slots, accumulated(static_cast<std::size_t>(form_.accumulators));
       for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot)
         slots.push_back(fmt::format("({} - {} + row_of_block * {})", slot_name(slot), begin, block_columns + width));
@@ -156,7 +165,7 @@ void MatmulRows::finish_cluster(CodeScope& entry, const MatmulNames& names, cons
                         combined(kernel_, reduction_of(slot), accumulated[slot], fmt::format("remote_value({}, other)", partial(slot)))));
       }
       const std::string writes_row = fmt::format("{} == 0 && thread_of_warp == 0", begin);
-      const std::vector<std::string> reduced = write_stage(row, stage, begin, end, slots, accumulated, writes_row);
+      const std::vector<std::string> reduced = write_stage(row, stage, columns, slots, accumulated, writes_row);
       for (std::size_t i = 0; i < reduced.size(); ++i) {
         row.line(
             fmt::format("if (thread_of_warp == 0) *({}) = {};", partial(static_cast<std::size_t>(stage.reductions[i].slot)), reduced[i]));
@@ -203,7 +212,7 @@ ir::DeviceLaunch MatmulRows::write_launch() {
   const IndexVariable number =
       write_variable(entry, kernel_, "row_number", true, fmt::format("(long long)blockIdx.x * {} + threadIdx.x / 32", launch_rows));
   entry.line(fmt::format("if ({} >= {}) return;", number.name, write_index(kernel_, entry, all_rows(form_))));
-  entry.line("const int thread_of_warp = (int)threadIdx.x % 32;");
+  entry.line(thread_of_warp);
   kernel_.use("index");
   std::string rest = number.name;
   const auto split = [&](const ir::Iteration& iteration, bool last) {
@@ -231,17 +240,21 @@ ir::DeviceLaunch MatmulRows::write_launch() {
           .dependent = dependent};
 }
 
+MatmulRows::Columns MatmulRows::all_columns(const std::string& columns) const {
+  return {.begin = "0", .end = columns, .most = form_.n.extent.constant(), .all = form_.n.extent.is_constant()};
+}
+
 void MatmulRows::write_stages(CodeScope& row, const std::string& columns, const std::vector<std::string>& slots) {
   std::vector<std::string> accumulated(static_cast<std::size_t>(form_.accumulators));
   for (const ir::RowStage& stage : form_.rows) {
-    const std::vector<std::string> reduced = write_stage(row, stage, "0", columns, slots, accumulated, "thread_of_warp == 0");
+    const std::vector<std::string> reduced = write_stage(row, stage, all_columns(columns), slots, accumulated, "thread_of_warp == 0");
     for (std::size_t i = 0; i < reduced.size(); ++i) accumulated[static_cast<std::size_t>(stage.reductions[i].slot)] = reduced[i];
   }
 }
 
-std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowStage& stage, const std::string& begin,
-                                                 const std::string& end, const std::vector<std::string>& slots,
-                                                 const std::vector<std::string>& accumulated, const std::string& writes_row) {
+std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowStage& stage, const Columns& columns,
+                                                 const std::vector<std::string>& slots, const std::vector<std::string>& accumulated,
+                                                 const std::string& writes_row) {
   const auto provide = [&](ScalarWriter& writer) {
     for (std::size_t slot = 0; slot < accumulated.size(); ++slot) {
       if (!accumulated[slot].empty()) writer.set_accumulated(static_cast<std::int32_t>(slot), accumulated[slot], row);
@@ -304,10 +317,26 @@ std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowSt
   };
   write_lanes(kernel_, loop, {.symbol = form_.n.symbol, .extent = form_.n.extent, .width = width, .first = first, .may_end = true},
               program);
-  row.line(fmt::format("for ({0} {1} = {5} + thread_of_warp * {2}; {1} < {3}; {1} += {4}) {{", index_type(wide), first.name, width, end,
-                       32 * width, begin));
-  row.append(loop.text());
-  row.line("}");
+  // Few known turns are written out: their loads then do not wait for each other.
+  constexpr std::int64_t most_turns = 8, turn_columns = 32 * width;
+  const std::int64_t turns = columns.most ? (*columns.most + turn_columns - 1) / turn_columns : 0;
+  if (turns == 0 || turns > most_turns) {
+    row.line(fmt::format("for ({0} {1} = {5} + thread_of_warp * {2}; {1} < {3}; {1} += {4}) {{", index_type(wide), first.name, width,
+                         columns.end, turn_columns, columns.begin));
+    row.append(loop.text());
+    row.line("}");
+  } else {
+    const std::string turn = kernel_.fresh("turn");
+    row.line("#pragma unroll");
+    row.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", turn, turns));
+    row.line(
+        fmt::format("  const {} {} = {} + ({} * 32 + thread_of_warp) * {};", index_type(wide), first.name, columns.begin, turn, width));
+    if (!columns.all) row.line(fmt::format("  if ({} >= {}) break;", first.name, columns.end));
+    else if (*columns.most % turn_columns != 0)
+      row.line(fmt::format("  if (({} * 32 + thread_of_warp) * {} >= {}) break;", turn, width, *columns.most));
+    row.append(loop.text());
+    row.line("}");
+  }
   for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
     const ir::RowStage::Reduction& reduction = stage.reductions[i];
     const std::string other = fmt::format("({})__shfl_xor_sync(0xffffffffu, {}, distance)", value_type(reduction.dtype), partial[i]);

@@ -1,6 +1,8 @@
 // Row stages after a matmul (layer norm): a warp finishes a row, whose epilogue values lie in shared memory or in the workspace.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,9 +34,19 @@ class MatmulRows {
  private:
   ir::Dim slot_offset(std::size_t slot) const;  // bytes, in the workspace
   const ir::RowStage::Reduction& reduction_of(std::size_t slot) const;
-  // Slots: pointers to the row's elements. Accumulated: names of earlier stages' reductions; a stage gives those of its own, over the columns from begin to end.
+  // Names the number of the block's rows; then `body` for each of them, a warp a row.
+  void write_row_count(CodeScope& entry, const MatmulNames& names, const TilePlace& place);
+  void write_rows(CodeScope& entry, const TilePlace& place, const std::function<void(CodeScope&)>& body);
+  // The columns from `begin` to `end` that a warp walks along.
+  struct Columns {
+    std::string begin, end;
+    std::optional<std::int64_t> most{};  // how many they are at most, where known
+    bool all = false;                    // they are always that many
+  };
+  Columns all_columns(const std::string& columns) const;
+  // Slots: pointers to the row's elements. Accumulated: names of earlier stages' reductions; a stage gives those of its own, over the columns.
   void write_stages(CodeScope& row, const std::string& columns, const std::vector<std::string>& slots);
-  std::vector<std::string> write_stage(CodeScope& row, const ir::RowStage& stage, const std::string& begin, const std::string& end,
+  std::vector<std::string> write_stage(CodeScope& row, const ir::RowStage& stage, const Columns& columns,
                                        const std::vector<std::string>& slots, const std::vector<std::string>& accumulated,
                                        const std::string& writes_row);
 

@@ -40,7 +40,7 @@ class WgmmaEmitter {
     tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
     // A cluster whose blocks bring tiles to each other has one tile as high, or as wide, as all of theirs.
     const std::int64_t together = schedule_.split * schedule_.sharing();
-    first_tile_number_ = together == 1 ? "(int)blockIdx.x" : fmt::format("(int)blockIdx.x / {}", together);
+    first_tile_number_ = together == 1 ? "(int)blockIdx.x" : fmt::format("(int)(blockIdx.x / {})", together);
     entry.line(fmt::format("if ({} >= {}) return;", first_tile_number_, tiles_.count));
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const Ring<Tile> ring{(unsigned)__cvta_generic_to_shared(shared)};");
@@ -52,7 +52,7 @@ class WgmmaEmitter {
     });
     if (shares()) {
       kernel_.use("cluster");
-      entry.line(fmt::format("const int rank = (int)blockIdx.x % {};", schedule_.sharing()));
+      entry.line(fmt::format("const int rank = (int)(blockIdx.x % {});", schedule_.sharing()));
       entry.line("synchronise_cluster();  // no block copies into another before that one's barriers are there");
     } else {
       entry.line("__syncthreads();");
@@ -61,19 +61,18 @@ class WgmmaEmitter {
         fmt::format("constexpr int depth_tiles = {};", (*form_.k.extent.constant() + schedule_.block_depth - 1) / schedule_.block_depth));
     write_depth_share(kernel_, entry, schedule_.split);
     // The same value in all lanes, which the compiler can't tell of threadIdx.x.
-    entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);");
+    entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)(threadIdx.x / 128), 0);");
 
     MatmulRows rows(kernel_, form_, shape_.rows, schedule_.threads());
     std::optional<TilePlace> place;  // the block's only one
-    if (cluster_rows()) {
-      place = write_tile_place(kernel_, entry, form_, tiles_, shape_, "(int)blockIdx.x");
-      rows.begin_cluster(entry, schedule_.shared_bytes(), schedule_.block_columns);
-    }
+    if (!schedule_.persistent) place = write_place(entry, first_tile_number_);
+    if (cluster_rows()) rows.begin_cluster(entry, schedule_.shared_bytes(), schedule_.block_columns);
     kernel_.block(entry, "if (warpgroup == 0)", [&](CodeScope& scope) { write_copies(scope, place); });
     kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, rows, place); });
     const std::int64_t holding = cluster_rows() ? blocks_across(form_, schedule_.block_columns) : 1;
     if (cluster_rows()) rows.finish_cluster(entry, names_, *place, holding, schedule_.block_columns);
     if (shares()) entry.line("synchronise_cluster();  // others may still copy here, or say that they have read");
+    if (schedule_.split > 1) entry.line("synchronise_cluster();  // others read this block's sums until here");
     kernel_.end_entry();
 
     EmittedKernel result;
@@ -146,7 +145,7 @@ class WgmmaEmitter {
 struct Tile {{
   static constexpr int rows = {0}, columns = {1}, depth = {2}, stages = {3};
   static constexpr int multiplying_warps = {4}, sharing_blocks = {18};
-  static constexpr bool checked = {5};
+  static constexpr bool checked = {5}, persistent = {19};  // a block has several tiles
   static constexpr bool left_by_rows = {14}, right_by_rows = {15};
   static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
   static constexpr int piece_columns = {6};
@@ -171,7 +170,7 @@ struct Tile {{
                                 4 * schedule_.multiplying_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums, sums + 1,
                                 sums + 2, type, places, operands, first_operand().major == Major::Rows,
                                 second_operand().major == Major::Rows, first_operand().major == Major::Rows ? 1 : 0,
-                                second_operand().major == Major::Rows ? 1 : 0, schedule_.sharing()));
+                                second_operand().major == Major::Rows ? 1 : 0, schedule_.sharing(), schedule_.persistent));
   }
 
   // Coordinates of an operand's batch point.
@@ -181,30 +180,31 @@ struct Tile {{
     return text;
   }
 
-  // `place`: of the block's only tile, where it is known.
+  // Of the block's part of a tile.
+  TilePlace write_place(CodeScope& scope, const std::string& tile) {
+    TilePlace place = write_tile_place(kernel_, scope, form_, tiles_, shape_, tile);
+    if (schedule_.multicast > 1) {
+      place.first_row = write_variable(scope, kernel_, "first_row_of_block", place.first_row.wide,
+                                       fmt::format("{} + rank * Tile::rows", place.first_row.name));
+    }
+    if (schedule_.beside > 1) {
+      place.first_column = write_variable(scope, kernel_, "first_column_of_block", place.first_column.wide,
+                                          fmt::format("{} + rank * Tile::columns", place.first_column.name));
+    }
+    return place;
+  }
+
+  // `only`: where the block's tile lies, if it has one; else it walks along the tiles.
   void write_tiles(CodeScope& scope, const std::optional<TilePlace>& only, const std::function<void(CodeScope&, const TilePlace&)>& body) {
     if (only) {
       scope.line("constexpr int step = 0;");
       return body(scope, *only);
     }
     scope.line("int step = 0;");
-    const std::string advance = schedule_.split > 1 ? tiles_.count  // a cluster has one tile
-                                : shares()          ? fmt::format("(int)gridDim.x / {}", schedule_.sharing())
-                                                    : "(int)gridDim.x";
+    const std::string advance = shares() ? fmt::format("(int)(gridDim.x / {})", schedule_.sharing()) : "(int)gridDim.x";
     kernel_.block(scope,
                   fmt::format("for (int tile = {}; tile < {}; tile += {}, step += tiles)", first_tile_number_, tiles_.count, advance),
-                  [&](CodeScope& loop) {
-                    TilePlace place = write_tile_place(kernel_, loop, form_, tiles_, shape_, "tile");
-                    if (schedule_.multicast > 1) {
-                      place.first_row = write_variable(loop, kernel_, "first_row_of_block", place.first_row.wide,
-                                                       fmt::format("{} + rank * Tile::rows", place.first_row.name));
-                    }
-                    if (schedule_.beside > 1) {
-                      place.first_column = write_variable(loop, kernel_, "first_column_of_block", place.first_column.wide,
-                                                          fmt::format("{} + rank * Tile::columns", place.first_column.name));
-                    }
-                    body(loop, place);
-                  });
+                  [&](CodeScope& loop) { body(loop, write_place(loop, "tile")); });
   }
 
   // Starts the copies of one tile of an operand; `first`: its first row. Where blocks share it: of this block's part, to all of them.
@@ -244,18 +244,20 @@ struct Tile {{
         });
       });
     });
-    if (shares() || schedule_.split > 1 || cluster_rows()) scope.line("__syncwarp();");
+    if (shares() || schedule_.split > 1) scope.line("__syncwarp();");
     if (schedule_.split > 1) {
       scope.line(
-          fmt::format("for (int meeting = 0; meeting < {}; ++meeting) synchronise_cluster();  // as those that multiply do", 2 * pieces()));
+          fmt::format("for (int meeting = 0; meeting < {}; ++meeting) attend_cluster();  // of those that multiply", 2 * pieces() - 1));
     }
   }
+  // Of those that read a piece of sums.
+  const char* meeting() const { return schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();"; }
   std::int64_t pieces() const { return schedule_.block_columns / schedule_.piece_columns(); }
 
   void write_products(CodeScope& scope, MatmulRows& rows, const std::optional<TilePlace>& only) {
     if (registers_.multiplying != 0) scope.line(fmt::format("take_registers<{}>();", registers_.multiplying));
     const std::int64_t columns = schedule_.piece_columns(), pitch = columns + piece_gap;
-    scope.line("const int warp = (int)threadIdx.x / 32 - 4;  // among those that multiply");
+    scope.line("const int warp = (int)(threadIdx.x / 32) - 4;  // among those that multiply");
     scope.line(
         fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};", schedule_.pieces_offset(), 16 * pitch));
     if (result_ != nullptr) {
@@ -271,9 +273,12 @@ struct Tile {{
       else if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
       loop.line("#pragma unroll 1");
       kernel_.block(loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces()), [&](CodeScope& body) {
+        if (!schedule_.persistent && result_ == nullptr && pieces() > 1) {
+          body.line(fmt::format("if (piece > 0) {}  // the piece before has been read", meeting()));
+        }
         body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
         if (result_ != nullptr) body.line("if (threadIdx.x % 32 == 0) wait_boxes_read();  // the warp's box is free");
-        body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
+        body.line(meeting());
         const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
         const SumPiece piece{.base = "piece_of_warp",
                              .rows = 16,
@@ -281,7 +286,7 @@ struct Tile {{
                              .pitch = pitch,
                              .first_row = place.first_row.name + (schedule_.swapped ? across : down),
                              .first_column = place.first_column.name + (schedule_.swapped ? down : across),
-                             .thread = schedule_.split == 1 ? "(int)threadIdx.x % 32" : "(rank * 32 + (int)threadIdx.x % 32)",
+                             .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)" : "(rank * 32 + (int)(threadIdx.x % 32))",
                              .threads = schedule_.split == 1 ? "32" : "(32 * split)",
                              .split = static_cast<int>(schedule_.split),
                              .transposed = schedule_.swapped};
@@ -299,7 +304,7 @@ struct Tile {{
                                 names_.rows.name, names_.columns.name));
         }
         // Where results leave as boxes, warps have met between reading the piece and storing the box.
-        if (result_ == nullptr) body.line(schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();");
+        if (schedule_.persistent && result_ == nullptr) body.line(meeting());
       });
     });
     if (result_ != nullptr) {

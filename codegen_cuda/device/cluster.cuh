@@ -5,6 +5,11 @@ __device__ __forceinline__ void synchronise_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+// The same by a thread that has nothing to show the others: one that only must be there.
+__device__ __forceinline__ void attend_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 
 // The address that block `rank` has for what lies at `local` here.
 __device__ __forceinline__ unsigned remote_address(const float* local, int rank) {

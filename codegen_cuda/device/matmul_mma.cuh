@@ -55,18 +55,17 @@ __device__ __forceinline__ void load_right(unsigned (&words)[4], unsigned tile, 
 
 // Rows of an operand's tile that lie contiguous in memory: row r is tile_chunks pieces of 16 bytes from source + r * stride (elements). Rows from
 // `rows_left` on and elements of a row from `elements_left` on are zero.
-template <int tile_rows, int tile_chunks, int threads, bool whole_chunks, typename Element>
-__device__ __forceinline__ void copy_tile(unsigned tile, const Element* source, long long stride, long long rows_left,
-                                          long long elements_left) {
+template <int tile_rows, int tile_chunks, int threads, bool whole_chunks, typename Element, typename Rows, typename Elements>
+__device__ __forceinline__ void copy_tile(unsigned tile, const Element* source, long long stride, Rows rows_left, Elements elements_left) {
 #pragma unroll
   for (int i = 0; i < (tile_rows * tile_chunks + threads - 1) / threads; ++i) {
-    const int place = static_cast<int>(threadIdx.x) + i * threads;
-    const int row = place / tile_chunks, chunk = place % tile_chunks;
+    const unsigned place = threadIdx.x + i * threads;
+    const int row = static_cast<int>(place / tile_chunks), chunk = static_cast<int>(place % tile_chunks);
     if (tile_rows * tile_chunks % threads != 0 && place >= tile_rows * tile_chunks) break;
     constexpr int width = sizeof(Element), of_chunk = 16 / width;
     int bytes = 16;
     if (!whole_chunks) {
-      const long long elements = elements_left - chunk * of_chunk;
+      const Elements elements = elements_left - chunk * of_chunk;
       bytes = elements >= of_chunk ? 16 : elements > 0 ? static_cast<int>(elements) * width : 0;
     } else if (chunk * of_chunk >= elements_left) {
       bytes = 0;
@@ -87,7 +86,7 @@ __device__ __forceinline__ void multiply_fragments(float (&sum)[4], const unsign
 template <class Tile, class Fetch, class Store>
 __device__ __forceinline__ void multiply_tiles(float (&sums)[Tile::warp_rows / 16][Tile::warp_columns / 8][4], unsigned memory, int tiles,
                                                const Fetch& fetch, const Store& store) {
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp = static_cast<int>(threadIdx.x / 32);
   const int warp_row = warp / Tile::warps_across * Tile::warp_rows, warp_column = warp % Tile::warps_across * Tile::warp_columns;
   const auto stage = [&](int tile) { return memory + static_cast<unsigned>(tile % Tile::stages) * Tile::stage_bytes; };
 #pragma unroll
@@ -125,6 +124,5 @@ __device__ __forceinline__ void multiply_tiles(float (&sums)[Tile::warp_rows / 1
       }
     }
     if (next < tiles) store(stage(next));
-  }
-  wait_copies<0>();
+  }  // the last tile's wait was for all copies: groups after it are empty
 }

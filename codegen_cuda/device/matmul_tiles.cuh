@@ -16,7 +16,7 @@ __device__ __forceinline__ TilePlace place_tile(int number, int down, int across
 template <int columns, int rows_of_16, int fragments>
 __device__ __forceinline__ void store_piece(float* to, const float (&sums)[rows_of_16][fragments][4], int piece) {
   constexpr int across = fragments * 8 / columns, pitch = columns + 8;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = static_cast<int>(threadIdx.x % 32);
   float* place = to + lane / 4 * pitch + lane % 4 * 2;
 #pragma unroll
   for (int i = 0; i < rows_of_16; ++i) {

@@ -29,7 +29,7 @@ struct Ring {
   }
   // Waits until the step's stage may be overwritten, and announces a whole stage of bytes.
   __device__ __forceinline__ void begin_stage(int step, KernelError* error) const {
-    wait_for<Tile::checked>(empty(step), parity(step) ^ 1u, error, Tile::stages + step % Tile::stages, step);
+    if (step >= Tile::stages) wait_for<Tile::checked>(empty(step), parity(step) ^ 1u, error, Tile::stages + step % Tile::stages, step);
     arrive_expecting(full(step), Tile::stage_bytes);
   }
 };
@@ -66,7 +66,7 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
   }
   wait_multiplications<0>();
   pin(sums[0]);
-  if (elected) ring.release(step - 1);
+  if (Tile::persistent && elected) ring.release(step - 1);  // else nothing is copied there any more
 }
 
 // A warp's results, 16 rows x `columns` elements in shared memory, to row `row` and column `column` of all `rows` x `all_columns`: as one box where all 16 rows
@@ -74,7 +74,7 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
 template <int columns, typename Element>
 __device__ __forceinline__ void store_results(const TensorMap& map, const Element* box, Element* results, long long row, long long column, long long rows,
                                               long long all_columns) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = static_cast<int>(threadIdx.x % 32);
   publish_shared();
   __syncwarp();
   if (column >= all_columns) return;

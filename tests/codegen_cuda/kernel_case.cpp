@@ -113,7 +113,10 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
   std::vector<ptx::DeviceAddress> buffers;
   for (std::size_t i = 0; i < types.size(); ++i) {
     buffers.push_back(machine.allocate(std::max(least, bytes_of(types[i], capacity))));
-    if (i < inputs.size() && !inputs[i].bytes().empty()) machine.write(buffers.back(), inputs[i].bytes());
+    if (i >= inputs.size() || inputs[i].bytes().empty()) continue;
+    std::vector<std::byte> whole(bytes_of(types[i], capacity), ptx::poison);  // what lies behind was an earlier call's
+    std::ranges::copy(inputs[i].bytes(), whole.begin());
+    machine.write(buffers.back(), whole);
   }
   std::vector<std::int64_t> extents;
   for (const std::string& name : body.symbols.names()) extents.push_back(symbols.at(name));

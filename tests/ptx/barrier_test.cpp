@@ -135,6 +135,18 @@ TEST(Barrier, a_block_that_ended_cannot_be_read) {
   EXPECT_TRUE(report.has(FindingKind::OutOfBounds)) << report.text();
 }
 
+TEST(Barrier, a_block_ends_after_others_have_read_it) {
+  std::string text = with_barrier("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;");
+  const std::string last = "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  mul";
+  text.replace(text.find("  " + last) + 2, last.size(), "barrier.cluster.arrive.relaxed.aligned;\n  barrier.cluster.wait.aligned;\n  mul");
+  Machine machine({});
+  const DeviceAddress buffer = upload(machine, std::vector<u32>(6));
+  const Report report = machine.launch(parse_ptx(kernel_text(text, 1, ".shared .align 4 .b8 slot[4];")), "test",
+                                       {.grid = {2, 1, 1}, .block = {1, 1, 1}, .cluster = {2, 1, 1}}, Parameters().add(buffer).bytes());
+  EXPECT_TRUE(report.has(FindingKind::Race)) << report.text();
+  EXPECT_NE(report.text().find("the block ends without order after the read"), std::string::npos) << report.text();
+}
+
 TEST(Barrier, blocks_come_and_go_and_take_work_from_a_counter) {
   // 7 blocks on 2 multiprocessors add their number to the words that a counter hands out.
   const Outcome outcome = run(R"(

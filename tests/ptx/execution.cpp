@@ -228,12 +228,29 @@ std::uint64_t Execution::special(const Warp& warp, Special which, int lane) cons
   }
 }
 
+// A block's shared memory ends with it: what others do there must come before.
+void Execution::check_end(const Block& block) {
+  if (!block.shadow || block.cluster->blocks.size() == 1) return;
+  Knowledge known;
+  for (const std::unique_ptr<Warp>& warp : block.warps)
+    for (const Knowledge& seen : warp->seen) known.join(seen);
+  Agent agent;
+  agent.block = block.slot;
+  agent.seen = &known;
+  Conflict conflict;
+  if (block.shadow->all_ordered(agent, block.actors, history_, conflict)) return;
+  report(FindingKind::Race, agent,
+         fmt::format("the block ends without order after the {} of its shared memory, offset {:#x}, by {}",
+                     conflict.earlier_writes ? "write" : "read", conflict.byte, describe(conflict.earlier)));
+}
+
 void Execution::retire() {
   for (std::unique_ptr<Block>& block : blocks) {
     if (!block || std::any_of(block->warps.begin(), block->warps.end(), [](const auto& warp) { return warp->live != 0; })) continue;
     Agent agent;
     agent.block = block->slot;
     for (const std::string& text : agenda.finish_block(block.get())) report(FindingKind::InvalidUse, agent, text);
+    check_end(*block);
     for (const std::unique_ptr<Warp>& warp : block->warps) {
       actor_clock(warp->actor) = warp->clock;
       for (const OwnGroups& groups : warp->own_groups)

@@ -246,6 +246,7 @@ class Execution {
   void fill_presets(Warp& warp, const Function& function);
   std::uint64_t special(const Warp& warp, Special which, int lane) const;
   void retire();
+  void check_end(const Block& block);
   bool only_spins();
   bool run_warp(Warp& warp);
   bool pick_fragment(Warp& warp);

@@ -22,7 +22,7 @@ bool is_own(const Author& author, const Agent& agent) {
 
 }  // namespace
 
-AccessHistory::AccessHistory() : authors_(2), sets_(1), answers_(answers) {}
+AccessHistory::AccessHistory() : authors_(2), readers_(1), answers_(answers) {}
 
 std::uint32_t AccessHistory::writer(const Author& author) {
   if (last_author_.size() <= author.component) last_author_.resize(author.component + 1);
@@ -40,21 +40,28 @@ std::uint32_t AccessHistory::add_reader(std::uint32_t set, const Agent& agent) {
       answer.fenced == agent.seen->fenced)
     return answer.result;
   answer = {agent.author, agent.seen->generic, agent.seen->fenced, set, set};
-  const std::size_t first = readers_.size();
   bool only_fence_missing = false, is_there = false;
-  for (std::size_t i = 0; i < sets_[set].count; ++i) {
-    const Author reader = readers_[sets_[set].first + i];
+  std::uint32_t unchanged = set;      // behind the last one that goes
+  std::vector<std::uint32_t> stay{};  // before it
+  std::size_t stay_before_last = 0;
+  for (std::uint32_t at = set; at != 0; at = readers_[at].others) {
+    const Author& reader = readers_[at].author;
     if (reader == agent.author) is_there = true;
-    else if (!is_ordered(reader, false, agent, only_fence_missing)) readers_.push_back(reader);
+    if (reader == agent.author || !is_ordered(reader, false, agent, only_fence_missing)) {
+      stay.push_back(at);
+    } else {
+      unchanged = readers_[at].others;
+      stay_before_last = stay.size();
+    }
   }
-  readers_.push_back(agent.author);
-  if (is_there && readers_.size() - first == sets_[set].count) {
-    readers_.resize(first);
-    return set;
-  }
-  answer.result = static_cast<std::uint32_t>(sets_.size());
-  sets_.push_back({first, readers_.size() - first});
+  for (std::size_t i = stay_before_last; i > 0; --i) unchanged = push_reader(readers_[stay[i - 1]].author, unchanged);
+  answer.result = is_there ? unchanged : push_reader(agent.author, unchanged);
   return answer.result;
+}
+
+std::uint32_t AccessHistory::push_reader(Author author, std::uint32_t others) {
+  readers_.push_back({author, others});
+  return static_cast<std::uint32_t>(readers_.size() - 1);
 }
 
 bool is_ordered(const Author& author, bool author_writes, const Agent& agent, bool& only_fence_missing) {
@@ -98,7 +105,7 @@ bool Shadow::access(std::size_t offset, std::size_t bytes, AccessKind kind, cons
       }
       if (writes) {
         if (cell.readers != 0 && cell.readers != checked_readers) {
-          for (const Author& reader : history.readers(cell.readers)) check(reader, false, byte);
+          history.for_readers(cell.readers, [&](const Author& reader) { check(reader, false, byte); });
           checked_readers = cell.readers;
         }
         cell.writer = self;
@@ -110,6 +117,29 @@ bool Shadow::access(std::size_t offset, std::size_t bytes, AccessKind kind, cons
         }
         cell.readers = readers_after;
       }
+    }
+  }
+  return fine;
+}
+
+bool Shadow::all_ordered(const Agent& agent, std::span<const Actor> own, const AccessHistory& history, Conflict& conflict) const {
+  bool fine = true, only_fence_missing = false;
+  const auto check = [&](const Author& author, bool writes, std::size_t byte) {
+    const bool is_own = std::ranges::any_of(own, [&](const Actor& actor) { return actor.number == author.actor; });
+    if (!fine || is_own || is_ordered(author, writes, agent, only_fence_missing)) return;
+    conflict = {author, writes, false, byte};
+    fine = false;
+  };
+  Cell checked;
+  for (std::size_t index = 0; index < pages_.size(); ++index) {
+    if (!pages_[index]) continue;
+    for (std::size_t i = 0; i < page_bytes; ++i) {
+      const Cell& cell = (*pages_[index])[i];
+      if (cell.writer > AccessHistory::host && cell.writer != checked.writer)
+        check(history.author(cell.writer), true, index * page_bytes + i);
+      if (cell.readers != checked.readers)
+        history.for_readers(cell.readers, [&](const Author& reader) { check(reader, false, index * page_bytes + i); });
+      checked = cell;
     }
   }
   return fine;

@@ -71,7 +71,10 @@ class AccessHistory {
   // The set with the agent's read added and reads that the agent has seen removed. 0 is the empty set.
   std::uint32_t add_reader(std::uint32_t set, const Agent& agent);
   const Author& author(std::uint32_t writer) const { return authors_[writer]; }
-  std::span<const Author> readers(std::uint32_t set) const { return {readers_.data() + sets_[set].first, sets_[set].count}; }
+  template <class Visit>
+  void for_readers(std::uint32_t set, Visit&& visit) const {
+    for (; set != 0; set = readers_[set].others) visit(readers_[set].author);
+  }
 
  private:
   // A set that was asked for lately; what it was made from stays alive, so that its address stays its own.
@@ -80,13 +83,15 @@ class AccessHistory {
     SharedClocks generic, fenced;
     std::uint32_t set = 0, result = 0;
   };
-  struct Set {
-    std::size_t first = 0, count = 0;  // in readers_
+  // A set is a reader and another set: adding one to a set shares the rest.
+  struct Reader {
+    Author author;
+    std::uint32_t others = 0;
   };
+  std::uint32_t push_reader(Author author, std::uint32_t others);
   std::vector<Author> authors_;
   std::vector<std::uint32_t> last_author_;  // by component
-  std::vector<Author> readers_;
-  std::vector<Set> sets_;
+  std::vector<Reader> readers_;
   std::vector<Answer> answers_;
 };
 
@@ -99,6 +104,8 @@ class Shadow {
   explicit Shadow(std::size_t bytes) : pages_((bytes + page_bytes - 1) / page_bytes) {}
   // Checks the access against earlier ones and records it. False: a conflict, described in `conflict`.
   bool access(std::size_t offset, std::size_t bytes, AccessKind kind, const Agent& agent, AccessHistory& history, Conflict& conflict);
+  // Whether all accesses but those of `own` actors precede what the agent does now; `conflict` tells of one that does not.
+  bool all_ordered(const Agent& agent, std::span<const Actor> own, const AccessHistory& history, Conflict& conflict) const;
   bool written(std::size_t offset, std::size_t bytes) const;
   void mark_written(std::size_t offset, std::size_t bytes);  // by the host
   void new_launch();                                         // what was written stays written; authors are forgotten

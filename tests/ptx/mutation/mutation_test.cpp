@@ -52,12 +52,14 @@ struct Generated {
   double tolerance = 0;       // 0: small integers, whose sums are exact
   std::size_t keys = 1;
   std::function<void(std::vector<ir::Tensor>&)> fill{};  // changes the inputs
+  bool check_uninitialised = false;                      // no byte that nothing wrote is read, not even for results that go nowhere
 };
 
 // What one shape's call is given, and what it should compute.
 struct Call {
   Shape shape;
   std::vector<ir::Tensor> inputs, expected;
+  std::uint64_t instructions = 0;
 };
 
 void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& score) {
@@ -76,10 +78,11 @@ void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& 
   const auto run = [&](const Module& module, const MachineOptions& machine, const Call& call) {
     CaseOptions options{.machine = machine, .capacity = call.shape.capacity};
     options.machine.architecture = target.architecture;
+    options.machine.check_uninitialised = generated.check_uninitialised;
+    if (call.instructions != 0) options.machine.instruction_limit = 4 * call.instructions + 10'000;
     return run_case(kernel, module, call.shape.symbols, call.inputs, options);
   };
-  std::uint64_t instructions = 0;
-  for (const Call& call : calls) instructions = std::max(instructions, run(parse_ptx(kernel.ptx), {}, call).instructions);
+  for (Call& call : calls) call.instructions = run(parse_ptx(kernel.ptx), {}, call).instructions;
   expect_caught({.name = generated.name,
                  .ptx = kernel.ptx,
                  .run =
@@ -90,8 +93,7 @@ void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& 
                          if (!wrong.empty()) return wrong;
                        }
                        return std::string();
-                     },
-                 .instructions = instructions},
+                     }},
                 score);
 }
 
@@ -164,6 +166,50 @@ TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
                    .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 300}}}}},
                   *skeleton, score);
   }
+  expect_95_percent(score);
+}
+
+// Blocks of a cluster that add their sums: unequal shares of depth, 2 * stages + 1 tiles and one fewer.
+TEST(Mutation, GeneratedMatmulOfSharedDepth) {
+  Score score;
+  const auto sums = [&](const std::string& name, const std::string& schedule, int depth, const Skeleton& skeleton) {
+    expect_caught({.name = name,
+                   .part = "h200",
+                   .schedule = schedule,
+                   .region = linear(72, depth),
+                   .shapes = {{{{"n", 70}}}, {{{"n", 1}}, {{"n", 400}}}},
+                   .check_uninitialised = true},
+                  skeleton, score);
+  };
+  const auto wgmma = codegen_cuda::make_matmul_wgmma_skeleton();
+  for (const int swap : {0, 1}) {
+    sums(fmt::format("matmul_wgmma split=2 swap={}", swap),
+         fmt::format("matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=2 swap={} persistent=0 split=2", swap), 9 * 64 - 8, *wgmma);
+  }
+  sums("matmul_mma split=3", "matmul_mma bm=32 bn=32 bk=16 stages=3 down=2 across=1 group=2 whole=0 split=3", 20 * 16 - 8,
+       *codegen_cuda::make_matmul_mma_skeleton());
+  expect_95_percent(score);
+}
+
+// Blocks of a cluster that hold whole rows for a layer norm.
+TEST(Mutation, GeneratedMatmulOfRowsInACluster) {
+  Score score;
+  const auto rows = [&](const std::string& name, const std::string& schedule, int depth, const std::vector<Shape>& shapes,
+                        const Skeleton& skeleton) {
+    expect_caught({.name = name,
+                   .part = "h200",
+                   .schedule = schedule,
+                   .region = codegen_cuda::testing::matmul_text(
+                       {.columns = 72, .depth = depth, .epilogue = codegen_cuda::testing::MatmulEpilogue::LayerNorm}),
+                   .shapes = shapes,
+                   .tolerance = 1e-3,
+                   .check_uninitialised = true},
+                  skeleton, score);
+  };
+  rows("matmul_wgmma whole=2", "matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=1 swap=0 persistent=0 split=1 whole=2", 5 * 64 - 8,
+       {{{{"n", 70}}}, {{{"n", 1}}, {{"n", 400}}}}, *codegen_cuda::make_matmul_wgmma_skeleton());
+  rows("matmul_mma whole=2", "matmul_mma bm=16 bn=32 bk=32 stages=3 down=1 across=2 group=1 whole=2 split=1", 7 * 32 - 8,
+       {{{{"n", 20}}}, {{{"n", 1}}, {{"n", 100}}}}, *codegen_cuda::make_matmul_mma_skeleton());
   expect_95_percent(score);
 }
 

@@ -41,6 +41,8 @@ class Mutator {
       wait_counts();
       counts();
       multicasts();
+      ranks();
+      releases();
       descriptors();
       swizzles();
       comparisons();
@@ -110,6 +112,21 @@ class Mutator {
       add(MutationKind::Multicast, fmt::format("exchange bit {} of the blocks of", block),
           with_changed_operand(operands().size() - 1, "b16", "xor.b16", block));
     }
+  }
+
+  void ranks() {
+    if (!statement_->opcode.starts_with("mapa.")) return;
+    add(MutationKind::Rank, "exchange the block of", with_changed_operand(2, "b32", "xor.b32", "1"));
+  }
+
+  void releases() {
+    const std::string& opcode = statement_->opcode;
+    constexpr std::string_view release = ".release";
+    const std::size_t at = opcode.find(release);
+    if (at == std::string::npos || !starts_with_any(opcode, {"barrier.cluster.arrive", "mbarrier.arrive"})) return;
+    add(MutationKind::Release, "relax",
+        fmt::format("{}{}.relaxed{} {};", statement_->guard, opcode.substr(0, at), opcode.substr(at + release.size()),
+                    fmt::join(operands(), ", ")));
   }
 
   void descriptors() {

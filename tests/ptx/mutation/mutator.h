@@ -15,6 +15,8 @@ enum class MutationKind {
   Transactions,  // expect_tx announces 16 bytes more or fewer
   Arrivals,      // mbarrier.init or a named barrier counts one (a warp) more or fewer
   Multicast,     // a copy goes to one block of the cluster more or fewer
+  Rank,          // an address in a block of the cluster is one in another
+  Release,       // an arrival tells nothing of what came before it
   Descriptor,    // a wgmma descriptor's address, stride or swizzle differs
   Swizzle,       // an xor of addresses or phases is left out
   Comparison,    // an integer comparison takes or leaves its bound

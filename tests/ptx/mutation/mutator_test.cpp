@@ -34,13 +34,16 @@ W_0: mbarrier.try_wait.parity.shared::cta.b64 P,[%r3],%r4;
 	xor.b32  	%r5, %r6, 64;
 	wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4},%rd1,%rd2,1,1,1,0,0;
 	cp.async.wait_group 2;
+	mapa.shared::cluster.u32 %r7, %r3, %r8;
+	mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];
+	barrier.cluster.arrive.release.aligned;
 	ret;
 }
 )";
 
 TEST(Statements, OfAFunction) {
   const std::vector<Statement> statements = statements_of(text);
-  ASSERT_EQ(statements.size(), 10u);
+  ASSERT_EQ(statements.size(), 13u);
   EXPECT_EQ(statements[0].opcode, "setp.lt.s32");
   EXPECT_EQ(statements[0].operands, (std::vector<std::string>{"%p1", "%r1", "%r2"}));
   EXPECT_EQ(statements[0].line, 15);
@@ -48,8 +51,8 @@ TEST(Statements, OfAFunction) {
   EXPECT_EQ(statements[2].opcode, "mbarrier.try_wait.parity.shared::cta.b64");
   EXPECT_EQ(statements[5].opcode, "bar.sync");
   EXPECT_EQ(statements[7].operands[0], "{%f1,%f2,%f3,%f4}");
-  EXPECT_EQ(statements[9].opcode, "ret");
-  EXPECT_TRUE(statements[9].operands.empty());
+  EXPECT_EQ(statements[12].opcode, "ret");
+  EXPECT_TRUE(statements[12].operands.empty());
 }
 
 std::string replacement(std::string_view name) {
@@ -73,7 +76,12 @@ TEST(Mutator, EveryKind) {
             "{ .reg .b64 %mutated; add.s64 %mutated, %rd2, 0x1000000000; "
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, %rd1, %mutated, 1, 1, 1, 0, 0; }");
   EXPECT_EQ(replacement("wait for one less in cp.async.wait_group #1"), "cp.async.wait_group 3;");
-  EXPECT_EQ(mutants_of(text).size(), 18u);
+  EXPECT_EQ(replacement("exchange the block of mapa.shared::cluster.u32 #1"),
+            "{ .reg .b32 %mutated; xor.b32 %mutated, %r8, 1; mapa.shared::cluster.u32 %r7, %r3, %mutated; }");
+  EXPECT_EQ(replacement("relax mbarrier.arrive.release.cluster.shared::cluster.b64 #1"),
+            "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r7];");
+  EXPECT_EQ(replacement("relax barrier.cluster.arrive.release.aligned #1"), "barrier.cluster.arrive.relaxed.aligned ;");
+  EXPECT_EQ(mutants_of(text).size(), 23u);
 }
 
 TEST(Mutator, ChangesOnlyItsPlaces) {
