@@ -25,6 +25,7 @@ std::vector<runtime::RowVector> vectors_of(const passes::PackedModule& packed, s
                       : id == plan.positions ? runtime::RowVector::Positions
                       : id == plan.sequences ? runtime::RowVector::Sequences
                       : id == plan.steps     ? runtime::RowVector::Steps
+                      : id == plan.work      ? runtime::RowVector::Work
                                              : runtime::RowVector::Places);
   }
   return vectors;

@@ -79,6 +79,7 @@ class AttentionEmitter {
     plan_scratch();
     plan_multiply();
     if (form_.segments) check_offsets(kernel_, *form_.segments, form_.row.extent);
+    if (form_.segments && form_.segments->work >= 0) check_work(kernel_, *form_.segments);
     kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1, [&](Scope& task, Value* number) { emit_task(task, number); });
     Dim tasks = row_blocks;
     for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;

@@ -6,10 +6,14 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-llvm::Value* load_offset(KernelBuilder& kernel, const ir::Segments& segments, llvm::Value* number) {
-  llvm::Value* buffer = kernel.buffer(static_cast<std::size_t>(segments.offsets));
+llvm::Value* load_element(KernelBuilder& kernel, std::int32_t buffer, llvm::Value* number) {
   auto& builder = kernel.here();
-  return builder.CreateAlignedLoad(builder.getInt64Ty(), kernel.element_pointer(buffer, ir::DType::I64, number), llvm::Align(8));
+  llvm::Value* place = kernel.element_pointer(kernel.buffer(static_cast<std::size_t>(buffer)), ir::DType::I64, number);
+  return builder.CreateAlignedLoad(builder.getInt64Ty(), place, llvm::Align(8));
+}
+
+llvm::Value* load_offset(KernelBuilder& kernel, const ir::Segments& segments, llvm::Value* number) {
+  return load_element(kernel, segments.offsets, number);
 }
 
 }  // namespace
@@ -32,6 +36,41 @@ void check_offsets(KernelBuilder& kernel, const ir::Segments& segments, const ir
       kernel.guarded(entry, builder.CreateOr(falls, builder.CreateOr(late, elsewhere)), [&](Scope& wrong) {
         kernel.at(wrong);
         kernel.report(segments.check, offset);
+      });
+    });
+  });
+}
+
+void check_work(KernelBuilder& kernel, const ir::Segments& segments) {
+  Scope& root = kernel.root();
+  llvm::Value* count = emit_index(kernel, root, segments.count);
+  llvm::Value *zero = kernel.constant(0), *one = kernel.constant(1), *two = kernel.constant(2);
+  kernel.guarded(root, kernel.at(root).CreateICmpEQ(kernel.begin(), zero), [&](Scope& first_call) {
+    kernel.for_range(first_call, zero, count, 1, [&](Scope& entry, llvm::Value* place) {
+      auto& builder = kernel.at(entry);
+      const auto known = [&](llvm::Value* segment) { return builder.CreateICmpULT(segment, count); };
+      const auto length = [&](llvm::Value* segment) {
+        llvm::Value* within = builder.CreateSelect(known(segment), segment, zero);
+        llvm::Value* rows =
+            builder.CreateSub(load_offset(kernel, segments, builder.CreateAdd(within, one)), load_offset(kernel, segments, within));
+        return builder.CreateSelect(known(segment), rows, zero);
+      };
+      const auto listed = [&](llvm::Value* at) { return load_element(kernel, segments.work, builder.CreateMul(at, two)); };
+      const auto begin = [&](llvm::Value* at) {
+        return load_element(kernel, segments.work, builder.CreateAdd(builder.CreateMul(at, two), one));
+      };
+      llvm::Value* first = builder.CreateICmpEQ(place, zero);
+      llvm::Value* place_before = builder.CreateSelect(first, zero, builder.CreateSub(place, one));
+      llvm::Value *segment = listed(place), *before = listed(place_before);
+      llvm::Value *rows = length(segment), *rows_before = length(before);
+      llvm::Value* expected = builder.CreateSelect(first, zero, builder.CreateAdd(begin(place_before), rows_before));
+      llvm::Value* equal_out_of_order = builder.CreateAnd(builder.CreateICmpEQ(rows_before, rows), builder.CreateICmpSGE(before, segment));
+      llvm::Value* out_of_order = builder.CreateOr(builder.CreateICmpSLT(rows_before, rows), equal_out_of_order);
+      llvm::Value* wrong = builder.CreateOr(builder.CreateNot(known(segment)), builder.CreateICmpNE(begin(place), expected));
+      wrong = builder.CreateOr(wrong, builder.CreateAnd(builder.CreateNot(first), out_of_order));
+      kernel.guarded(entry, wrong, [&](Scope& found) {
+        kernel.at(found);
+        kernel.report(segments.work_check, place);
       });
     });
   });

@@ -18,5 +18,7 @@ llvm::Value* segment_of(KernelBuilder& kernel, Scope& scope, const ir::Segments&
 
 // Reports the first offset that breaks the rule of ir::Segments over `rows` rows; done once a launch, by the call that has task 0.
 void check_offsets(KernelBuilder& kernel, const ir::Segments& segments, const ir::Dim& rows);
+// The same of the first place of the list of work that breaks its rule. Tasks are taken as they lie: one is small, and threads take them in turn.
+void check_work(KernelBuilder& kernel, const ir::Segments& segments);
 
 }  // namespace anydim::codegen_cpu

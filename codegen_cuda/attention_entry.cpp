@@ -27,6 +27,12 @@ void declare_below(KernelWriter& kernel, const std::string& symbol, const Dim& b
   kernel.symbols().declare(symbol, std::move(info));
 }
 
+// Their blocks are begun first.
+bool later_rows_see_more(const KernelWriter& kernel) {
+  const KeyRange& range = kernel.inputs().facts->key_range;
+  return !range.ends.empty() && range.begins.empty();
+}
+
 std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows, const std::string& pointer) {
   const auto buffer = static_cast<std::size_t>(rows.buffer);
   const std::string offset = write_offset(kernel, scope, rows.offset, kernel.buffer_type(buffer).dims);
@@ -88,14 +94,19 @@ void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionF
   const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
                     count = write_index(kernel, scope, form.segments->count), rows = write_index(kernel, scope, form.row.extent);
   scope.line(fmt::format("check_offsets({}, {}, {}, error, {});", offsets, count, rows, form.segments->check));
-  scope.line(fmt::format("const BlockPlace place = place_segment_block({}, {}, {}, {}, {}, {}, {});", offsets, count, rows, batch_points,
-                         block_rows, points, slot));
+  std::string work = "nullptr";
+  if (form.segments->work >= 0) {
+    work = kernel.buffer(static_cast<std::size_t>(form.segments->work));
+    scope.line(fmt::format("check_work({}, {}, {}, error, {});", offsets, work, count, form.segments->work_check));
+  }
+  scope.line(fmt::format("const BlockPlace place = place_segment_block({}, {}, {}, {}, {}, {}, {}, {}, {});", offsets, work, count, rows,
+                         batch_points, block_rows, points, slot, later_rows_see_more(kernel)));
   scope.line("if (!place.any) return;");
 }
 
 Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows) {
   if (!form.segments) return ir::ceil_div(form.row.extent, block_rows);
-  return ir::floor_div(form.row.extent, block_rows) + form.segments->count + 1;  // device/attention_blocks.cuh
+  return ir::floor_div(form.row.extent, block_rows) + form.segments->count + 1;  // device/attention_blocks.cuh; one to check the offsets
 }
 
 void write_element_function(KernelWriter& kernel, CodeScope& scope, const ElementFunction& function, const ir::ScalarProgram& program) {
@@ -159,7 +170,6 @@ std::string form_members(const AttentionOperands& operands, const AttentionScore
 void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const std::string& block_rows,
                  const std::string& points, const std::string& slot) {
   const KeyRange& range = kernel.inputs().facts->key_range;
-  const bool later_rows_see_more = !range.ends.empty() && range.begins.empty();
   const Dim count = batch_points(form);
   if (form.segments) {
     place_segments(kernel, scope, form, write_index(kernel, scope, count), block_rows, points, slot);
@@ -168,7 +178,7 @@ void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm
     scope.line(fmt::format("const int rows = {}, keys = {};", write_index(kernel, scope, form.row.extent),
                            write_index(kernel, scope, form.key.extent)));
     scope.line(fmt::format("const BlockPlace place = place_block(rows, {}, {}, {}, {}, {});", write_index(kernel, scope, count), block_rows,
-                           points, slot, later_rows_see_more));
+                           points, slot, later_rows_see_more(kernel)));
     scope.line("if (!place.any) return;");
   }
   const bool wide = !kernel.fits_int(count);

@@ -30,7 +30,7 @@ struct BlockNames {
 void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const BlockNames& names,
                       bool wide);
 
-// For forms with segments: reports offsets that break the rule and defines `place`; blocks without work return. `batch_points`,
+// For forms with segments: reports offsets and a list of work that break their rules and defines `place`; blocks without work return. `batch_points`,
 // `block_rows`, `points`, `slot`: arguments of place_segment_block.
 void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const std::string& batch_points,
                     const std::string& block_rows, const std::string& points, const std::string& slot);

@@ -53,6 +53,8 @@ bool is_reduction(Op op);  // after expansion: sum, prod, max, min, over axes or
 bool is_segment_reduction(Op op);
 // Segments of `rows` rows whose offsets are `offsets`; throws NoLoopForm, naming the binding, where they are computed in the kernel itself.
 Segments segments_of(AccessContext& context, const Binding& binding, ValueId offsets, const Dim& rows);
+// Adds the list of work that `work` is; throws as segments_of does.
+void add_work(Segments& segments, AccessContext& context, const Binding& binding, ValueId work);
 Reduce reduce_kind(Op op);
 
 // Row stages after a level-0 point program: shared by the row form and by matmul's whole-row epilogues.

@@ -165,8 +165,9 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     form.batch.push_back(context.iterate("$b" + std::to_string(i), batch_dims[i]));
     batch.push_back(Dim::symbol(form.batch.back().symbol));
   }
-  if (attention.operands.size() > 4 && attention.operands[4] != no_value)
-    form.segments = segments_of(context, attention, attention.operands[4], q_dims[q_dims.size() - 2]);
+  const auto has = [&](std::size_t operand) { return attention.operands.size() > operand && attention.operands[operand] != no_value; };
+  if (has(4)) form.segments = segments_of(context, attention, attention.operands[4], q_dims[q_dims.size() - 2]);
+  if (has(5)) add_work(*form.segments, context, attention, attention.operands[5]);
   form.row = context.iterate("$i", q_dims[q_dims.size() - 2]);
   form.key = context.iterate("$j", k_dims[k_dims.size() - 2]);
   form.depth = context.iterate("$d", q_dims.back());

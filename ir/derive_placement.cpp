@@ -104,12 +104,27 @@ bool is_reduction(Op op) {
   return op == Op::reduce_sum || op == Op::reduce_prod || op == Op::reduce_max || op == Op::reduce_min || is_segment_reduction(op);
 }
 
-Segments segments_of(AccessContext& context, const Binding& binding, ValueId offsets, const Dim& rows) {
-  const auto buffer = context.buffers.find(offsets);
+namespace {
+
+std::int32_t buffer_from_outside(const AccessContext& context, const Binding& binding, ValueId value, const char* what) {
+  const auto buffer = context.buffers.find(value);
   if (buffer == context.buffers.end())
-    throw NoLoopForm{"segments are cut by offsets from outside the kernel: " + describe(*context.stretch->function, binding)};
+    throw NoLoopForm{std::string(what) + " from outside the kernel: " + describe(*context.stretch->function, binding)};
+  return buffer->second;
+}
+
+}  // namespace
+
+Segments segments_of(AccessContext& context, const Binding& binding, ValueId offsets, const Dim& rows) {
+  const std::int32_t buffer = buffer_from_outside(context, binding, offsets, "segments are cut by offsets");
   const KernelCheck check{KernelCheck::Kind::Offsets, std::string(info(binding.op).text) + " offsets", binding.source, rows};
-  return {buffer->second, context.stretch->tensor(offsets).dims.front() - 1, context.check_position(check)};
+  return {.offsets = buffer, .count = context.stretch->tensor(offsets).dims.front() - 1, .check = context.check_position(check)};
+}
+
+void add_work(Segments& segments, AccessContext& context, const Binding& binding, ValueId work) {
+  segments.work = buffer_from_outside(context, binding, work, "segments are worked on in an order");
+  segments.work_check =
+      context.check_position({KernelCheck::Kind::Work, std::string(info(binding.op).text) + " work", binding.source, segments.count});
 }
 
 Reduce reduce_kind(Op op) {

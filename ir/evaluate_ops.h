@@ -51,6 +51,8 @@ Tensor store_reals(DType dtype, Extents dims, std::span<const double> elements);
 
 // The offsets in `operand`, which cut `rows` rows into stretches; fails where they don't start with 0, fall, or end elsewhere.
 Extents segment_offsets(const OpCall& call, std::size_t operand, std::int64_t rows);
+// Fails where the operand is not attention's list of work (ir/ops.def) for these offsets.
+void check_work(const OpCall& call, std::size_t operand, const Extents& offsets);
 
 // Calls `body(index)` for every index of `dims`, in row-major order.
 void for_each_index(const Extents& dims, const std::function<void(const Extents&)>& body);

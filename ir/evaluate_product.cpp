@@ -214,6 +214,7 @@ Tensor evaluate_attention(const OpCall& call) {
     if (key.rows != query.rows)
       call.fail(fmt::format("dimension {} of operand 1: expected {}, got {}", key.batch.size(), query.rows, key.rows));
     const Extents offsets = segment_offsets(call, 4, query.rows);
+    if (call.has(5)) check_work(call, 5, offsets);
     for (std::size_t s = 0; s + 1 < offsets.size(); ++s)
       for (std::int64_t i = offsets[s]; i < offsets[s + 1]; ++i)
         seen[static_cast<std::size_t>(i)] = {offsets[s], offsets[s + 1] - offsets[s]};

@@ -163,6 +163,28 @@ Extents segment_offsets(const OpCall& call, std::size_t operand, std::int64_t ro
   return offsets;
 }
 
+void check_work(const OpCall& call, std::size_t operand, const Extents& offsets) {
+  const Tensor& list = call.operand(operand);
+  const auto sequences = static_cast<std::int64_t>(offsets.size()) - 1;
+  if (list.rank() != 2 || list.dims()[0] != sequences || list.dims()[1] != 2)
+    call.fail(fmt::format("operand {}: expected a list of {} sequences, got ({})", operand, sequences, fmt::join(list.dims(), ", ")));
+  std::int64_t rows = 0, length_before = 0, before = 0;
+  for (std::int64_t i = 0; i < sequences; ++i) {
+    const std::int64_t sequence = list.integer_at(2 * i), begin = list.integer_at(2 * i + 1);
+    if (sequence < 0 || sequence >= sequences)
+      call.fail(fmt::format("operand {}: place {} names sequence {}; there are {}", operand, i, sequence, sequences));
+    const auto at = static_cast<std::size_t>(sequence);
+    const std::int64_t length = offsets[at + 1] - offsets[at];
+    if (i > 0 && (length > length_before || (length == length_before && sequence <= before)))
+      call.fail(fmt::format("operand {}: sequence {} ({} rows) cannot follow sequence {} ({} rows)", operand, sequence, length, before,
+                            length_before));
+    if (begin != rows) call.fail(fmt::format("operand {}: expected {} rows before place {}, got {}", operand, rows, i, begin));
+    rows += length;
+    length_before = length;
+    before = sequence;
+  }
+}
+
 Tensor with_dims(const OpCall& call, const Tensor& tensor, Extents dims) {
   if (element_count(dims) != tensor.elements()) {
     call.fail(fmt::format("{} elements of shape ({}) don't fit shape ({})", tensor.elements(), fmt::join(tensor.dims(), ", "),

@@ -277,7 +277,9 @@ struct Printer {
     print(text, form.stores, 4);
   }
   void print_segments(const std::optional<Segments>& segments) const {
-    if (segments) text += fmt::format("  segments: {} by offsets in {}\n", segments->count.to_string(), segments->offsets);
+    if (!segments) return;
+    text += fmt::format("  segments: {} by offsets in {}", segments->count.to_string(), segments->offsets);
+    text += segments->work >= 0 ? fmt::format(", begun as listed in {}\n", segments->work) : "\n";
   }
   void operator()(const OrderedForm& form) const {
     text += fmt::format("ordered for {}\n", listed(form.outer));

@@ -113,6 +113,9 @@ struct Segments {
   Dim count;
   std::int32_t check =
       -1;  // index into LoopForm::checks: a kernel reports the first offset that breaks the rule, and reads no row beyond its buffers
+  // Attention's list of work (ir/ops.def), an i64 buffer of 2 count elements: its position among the region's parameters, or -1, and its check, where a kernel
+  // reports the first place of the list that breaks the rule.
+  std::int32_t work = -1, work_check = -1;
 };
 
 // Rows: for each point of `outer`, the stages in order over `inner`. Softmax, layer norm, any reduction with what is fused around it.
@@ -211,6 +214,7 @@ struct KernelCheck {
     Index,    // of a CheckedIndex: within [-extent, extent)
     Divisor,  // of an Apply of div or mod on integers: not 0
     Offsets,  // of Segments: start with 0, never fall, and end with extent
+    Work,  // of Segments: extent sequences, longest first, equal ones in their order, each after the rows of those before it; what is reported is a place
   };
   Kind kind = Kind::Index;
   std::string what;    // e.g. "gather index"

@@ -87,8 +87,15 @@ void attention_rule(RuleContext& context) {
     require_expands(context, 3, scores);
   }
   if (context.has(4)) {
-    context.segments(4);
+    const Dim segments = context.segments(4);
     context.require_dim(Relation::Equal, 1, key.size() - 2, query[query.size() - 2]);
+    if (context.has(5)) {
+      context.expect(context.dtype(5) == DType::I64 && context.dims(5).size() == 2, 5, "a matrix of i64");
+      context.require_dim(Relation::Equal, 5, 0, segments);
+      context.require_dim(Relation::Equal, 5, 1, 2);
+    }
+  } else if (context.has(5)) {
+    context.malformed("a list of work without offsets");
   }
   dims.push_back(query[query.size() - 2]);
   dims.push_back(value.back());

@@ -61,7 +61,7 @@ bool stays_outside(const Binding& binding) {
 // An operand that a kernel reads before its loops, so that it lies in memory.
 bool is_offsets(Op op, std::size_t operand) {
   switch (op) {
-    case Op::attention: return operand == 4;
+    case Op::attention: return operand == 4 || operand == 5;
     case Op::segment_sum:
     case Op::segment_max:
     case Op::segment_min: return operand == 1;

@@ -55,8 +55,8 @@ Function RowPacker::run(PackingPlan& plan) {
   }
   made_.result_names = padded_.result_names;
   if (form_ == PackedForm::Ragged) {
-    parameter(&PackingPlan::offsets, "offsets", batch_ + 1);
-    parameter(&PackingPlan::steps, "steps", sequence_);
+    parameter(&PackingPlan::offsets, "offsets", {batch_ + 1});
+    parameter(&PackingPlan::steps, "steps", {sequence_});
     plan_.mask = no_value;
   } else {
     plan_.mask = plain_.at(plan_.mask);
@@ -94,9 +94,9 @@ ValueId RowPacker::packed_result(ValueId result) {
                                padded_.values[result].name)};
 }
 
-ValueId RowPacker::parameter(ValueId PackingPlan::* which, const char* name, const Dim& extent) {
+ValueId RowPacker::parameter(ValueId PackingPlan::* which, const char* name, Dims dims) {
   if (plan_.*which == no_value) {
-    plan_.*which = made_.add_value(std::string("packing.") + name, TensorType{DType::I64, {extent}});
+    plan_.*which = made_.add_value(std::string("packing.") + name, TensorType{DType::I64, std::move(dims)});
     made_.body.parameters.push_back(plan_.*which);
   }
   return plan_.*which;
@@ -178,7 +178,7 @@ ValueId RowPacker::pack_parameter(ValueId value, const RowAxes& axes) {
     merged.insert(merged.end(), dims.begin() + 2, dims.end());
     rows = reshaped(rows, merged, like);
   }
-  return add(Op::gather, {rows, parameter(&PackingPlan::rows, "rows", tokens_)}, {{"axis", std::int64_t{0}}}, like);
+  return add(Op::gather, {rows, parameter(&PackingPlan::rows, "rows", {tokens_})}, {{"axis", std::int64_t{0}}}, like);
 }
 
 ValueId RowPacker::aligned(const Binding& binding, ValueId operand, std::size_t rank, const RowAxes& axes) {
@@ -207,13 +207,13 @@ ValueId RowPacker::aligned(const Binding& binding, ValueId operand, std::size_t 
   if (has_sequence) {
     const ValueId narrow = squeezed(copy, batch_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{}, binding);
     const std::int64_t axis = own(axes.sequence) - (batch_axis && axes.batch < axes.sequence ? 1 : 0);
-    return add(Op::gather, {narrow, parameter(&PackingPlan::positions, "positions", tokens_)}, {{"axis", axis}}, binding);
+    return add(Op::gather, {narrow, parameter(&PackingPlan::positions, "positions", {tokens_})}, {{"axis", axis}}, binding);
   }
   if (has_batch) {
     if (axes.sequence != axes.batch + 1)
       refuse(binding, fmt::format("reads %{} once a sequence, between other dims", padded_.values[operand].name));
     const ValueId narrow = squeezed(copy, {own(axes.sequence)}, binding);
-    return add(Op::gather, {narrow, parameter(&PackingPlan::sequences, "sequences", tokens_)}, {{"axis", own(axes.batch)}}, binding);
+    return add(Op::gather, {narrow, parameter(&PackingPlan::sequences, "sequences", {tokens_})}, {{"axis", own(axes.batch)}}, binding);
   }
   // One element for all rows: the batch's dim of extent 1 goes, the sequence's stays and broadcasts.
   return squeezed(copy, batch_axis && sequence_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{}, binding);
@@ -345,7 +345,8 @@ ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
     operands.push_back(packed(binding.operands[i]));
   }
   operands.push_back(bias_between(*finding, binding));
-  operands.push_back(parameter(&PackingPlan::offsets, "offsets", batch_ + 1));
+  operands.push_back(parameter(&PackingPlan::offsets, "offsets", {batch_ + 1}));
+  operands.push_back(parameter(&PackingPlan::work, "work", {batch_, 2}));
   return add(Op::attention, std::move(operands), binding.attributes, binding);
 }
 

@@ -55,6 +55,7 @@ struct PackingPlan {
   ir::ValueId sequences = ir::no_value;  // (tokens): its sequence
   ir::ValueId places = ir::no_value;     // (batch * sequence): packed row of each padded one, -1 for hidden ones
   ir::ValueId steps = ir::no_value;      // (sequence): 0, 1, ..: how long the longest sequence is, where ragged
+  ir::ValueId work = ir::no_value;       // (batch, 2): the order in which attention begins (ir/ops.def)
 };
 
 class RowPacker {
@@ -111,7 +112,7 @@ class RowPacker {
   ir::ValueId add(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, const ir::Binding& like, const Dims& dims = {});
   ir::ValueId reshaped(ir::ValueId value, const Dims& dims, const ir::Binding& like);
   ir::ValueId squeezed(ir::ValueId value, std::vector<std::int64_t> axes, const ir::Binding& like);
-  ir::ValueId parameter(ir::ValueId PackingPlan::* which, const char* name, const ir::Dim& extent);
+  ir::ValueId parameter(ir::ValueId PackingPlan::* which, const char* name, Dims dims);
 
   const ir::Function& padded_;
   PackedForm form_;

@@ -87,7 +87,7 @@ class RowPacker::BetweenRows {
     const std::string& name = dim.leaf().symbol;
     const bool row = dim == row_symbol();
     if (row || dim == key_symbol()) {
-      const ValueId positions = packer_.parameter(&PackingPlan::positions, "positions", packer_.tokens_);
+      const ValueId positions = packer_.parameter(&PackingPlan::positions, "positions", {packer_.tokens_});
       return add(Op::expand_dims, {positions}, {{"axes", std::vector<std::int64_t>{row ? 1 : 0}}});
     }
     if (name.starts_with("$") || name.starts_with("#"))

@@ -55,7 +55,7 @@ ValueId RowPacker::reduce_rows(const Binding& binding) {
   if (axes.merged() || !axes.leading() || over != std::vector{axes.sequence}) refuse(binding, "sums rows of several sequences");
   if (!zero_where_hidden(source))
     refuse(binding, fmt::format("sums rows of %{} that are not provably 0 where hidden", padded_.values[source].name));
-  const ValueId sums = add(Op::segment_sum, {packed(source), parameter(&PackingPlan::offsets, "offsets", batch_ + 1)}, {}, binding);
+  const ValueId sums = add(Op::segment_sum, {packed(source), parameter(&PackingPlan::offsets, "offsets", {batch_ + 1})}, {}, binding);
   if (integer_attribute(binding, "keepdims") == 0) return sums;
   return add(Op::expand_dims, {sums}, {{"axes", std::vector<std::int64_t>{1}}}, binding);
 }
@@ -84,7 +84,7 @@ ValueId RowPacker::first_rows(const Binding& binding) {
   }
   if (!first) refuse(binding, "picks other rows than the first of each sequence");
   plan_.first_rows = true;
-  const ValueId offsets = parameter(&PackingPlan::offsets, "offsets", batch_ + 1);
+  const ValueId offsets = parameter(&PackingPlan::offsets, "offsets", {batch_ + 1});
   const ValueId starts =
       add(Op::strided_slice, {offsets}, {{"starts", std::vector<std::int64_t>{0}}, {"ends", std::vector<std::int64_t>{-1}}}, binding);
   const ValueId rows = add(Op::gather, {packed(source), starts}, {{"axis", std::int64_t{0}}}, binding);
@@ -174,7 +174,7 @@ ValueId RowPacker::unpacked(ValueId value) {
   const Binding like{.results = {value}, .source = definition(value) != nullptr ? definition(value)->source : ""};
   const Dims& dims = type(value).dims;
   const Dim slots = batch_ * sequence_;
-  const ValueId places = parameter(&PackingPlan::places, "places", slots);
+  const ValueId places = parameter(&PackingPlan::places, "places", {slots});
   const auto number = [&](DType dtype) {
     Tensor zero(dtype, {});
     return add(Op::constant, {}, {{"value", std::move(zero)}}, like);

@@ -43,8 +43,13 @@ void report_check(const ir::Program& program, const ir::Program::Launch& launch,
       throw Error(ErrorKind::Inputs,
                   fmt::format("{}: they must start with 0, never fall, and end with {}; the first that does not fit is {}", what, extent,
                               error.value));
+    case ir::KernelCheck::Kind::Work:
+      throw Error(ErrorKind::Inputs, fmt::format("{}: it must list the {} sequences, longest first and equal ones in their order, each "
+                                                 "with how many rows come before it; the first "
+                                                 "place that does not fit is {}",
+                                                 what, extent, error.value));
   }
-  internal_error("a check is of one of three kinds");
+  internal_error("a check is of one of four kinds");
 }
 
 std::int64_t appended_bytes(const ir::Code::Append& append, std::span<std::int64_t> slots) {

@@ -1,6 +1,9 @@
 #include "runtime/packing.h"
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -9,7 +12,7 @@ namespace anydim::runtime {
 namespace {
 
 struct Plan {
-  std::vector<std::int64_t> rows, offsets, positions, sequences, places, steps;
+  std::vector<std::int64_t> rows, offsets, positions, sequences, places, steps, work;
 
   const std::vector<std::int64_t>& operator[](RowVector which) const {
     switch (which) {
@@ -19,8 +22,9 @@ struct Plan {
       case RowVector::Sequences: return sequences;
       case RowVector::Places: return places;
       case RowVector::Steps: return steps;
+      case RowVector::Work: return work;
     }
-    internal_error("a row vector is one of six");
+    internal_error("a row vector is one of seven");
   }
 };
 
@@ -65,8 +69,16 @@ bool fill(Plan& plan, const Packing& packing, const ir::Tensor& mask) {
   }
 }
 
-ir::Tensor tensor_of(const std::vector<std::int64_t>& values) {
-  return ir::Tensor::of<std::int64_t>(ir::DType::I64, {static_cast<std::int64_t>(values.size())}, values);
+std::vector<ir::Tensor> tensors_of(Plan& plan, std::span<const RowVector> vectors) {
+  std::vector<ir::Tensor> tensors;
+  for (const RowVector which : vectors) {
+    if (which == RowVector::Work) plan.work = work_list(plan.offsets);
+    const std::vector<std::int64_t>& values = plan[which];
+    std::vector<std::int64_t> dims{static_cast<std::int64_t>(values.size())};
+    if (which == RowVector::Work) dims = {dims[0] / 2, 2};
+    tensors.push_back(ir::Tensor::of<std::int64_t>(ir::DType::I64, dims, values));
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -76,7 +88,7 @@ std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vecto
   Plan plan;
   if (!fill(plan, packing, inputs[packing.mask]) || plan.rows.empty()) return std::nullopt;
   PackedInputs packed{.tensors = inputs, .tokens = static_cast<std::int64_t>(plan.rows.size())};
-  for (const RowVector which : packing.vectors) packed.tensors.push_back(tensor_of(plan[which]));
+  for (ir::Tensor& vector : tensors_of(plan, packing.vectors)) packed.tensors.push_back(std::move(vector));
   return packed;
 }
 
@@ -91,9 +103,23 @@ std::vector<ir::Tensor> ragged_vectors(std::span<const RowVector> vectors, std::
   }
   plan.steps.resize(static_cast<std::size_t>(steps));
   std::iota(plan.steps.begin(), plan.steps.end(), std::int64_t{0});
-  std::vector<ir::Tensor> tensors;
-  for (const RowVector which : vectors) tensors.push_back(tensor_of(plan[which]));
-  return tensors;
+  return tensors_of(plan, vectors);
+}
+
+std::vector<std::int64_t> work_list(std::span<const std::int64_t> offsets) {
+  std::vector<std::size_t> order(offsets.empty() ? 0 : offsets.size() - 1);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto length = [&](std::size_t sequence) { return offsets[sequence + 1] - offsets[sequence]; };
+  std::ranges::sort(order, std::less{}, [&](std::size_t sequence) { return std::pair(-length(sequence), sequence); });
+  std::vector<std::int64_t> list;
+  list.reserve(2 * order.size());
+  std::int64_t rows = 0;
+  for (const std::size_t sequence : order) {
+    list.push_back(static_cast<std::int64_t>(sequence));
+    list.push_back(rows);
+    rows += length(sequence);
+  }
+  return list;
 }
 
 }  // namespace anydim::runtime

@@ -10,7 +10,7 @@
 
 namespace anydim::runtime {
 
-// One of the i64 vectors that say where packed rows are.
+// One of the i64 tensors that say where packed rows are.
 enum class RowVector : std::uint8_t {
   Rows,       // (tokens): position of each packed row among batch * sequence
   Offsets,    // (batch + 1): first packed row of each sequence, then tokens
@@ -18,6 +18,7 @@ enum class RowVector : std::uint8_t {
   Sequences,  // (tokens): its sequence
   Places,     // (batch * sequence): packed row of each padded one, -1 for hidden ones
   Steps,      // (longest sequence): 0, 1, ..
+  Work,       // (batch, 2): attention's list of work (work_list)
 };
 
 struct Packing {
@@ -39,5 +40,8 @@ std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vecto
 // The same for sequences that come end to end, of lengths offsets[s + 1] - offsets[s]; `steps` is the extent of Steps. `offsets` start with 0 and never fall.
 // Rows and Places speak of padded rows: there are none.
 std::vector<ir::Tensor> ragged_vectors(std::span<const RowVector> vectors, std::span<const std::int64_t> offsets, std::int64_t steps);
+
+// Attention's list of work (ir/ops.def) for sequences of lengths offsets[s + 1] - offsets[s]: pairs of a sequence and the rows of those before it in the list.
+std::vector<std::int64_t> work_list(std::span<const std::int64_t> offsets);
 
 }  // namespace anydim::runtime

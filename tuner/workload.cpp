@@ -77,6 +77,7 @@ std::vector<std::vector<std::int64_t>> tensor_dims(const ModelShape& model, cons
       case runtime::RowVector::Offsets: all.push_back({batch + 1}); break;
       case runtime::RowVector::Places: all.push_back({batch * length}); break;
       case runtime::RowVector::Steps: all.push_back({length}); break;
+      case runtime::RowVector::Work: all.push_back({batch, 2}); break;
     }
   }
   return all;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/packing.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -164,6 +165,38 @@ fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2
   const auto fill = [](std::vector<ir::Tensor>& inputs) { fill_offsets(inputs[4], inputs[0].dims()[1]); };
   expect_attention_right(region, bucket_of({}), {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}},
                          {.most = 1, .fill = fill});
+}
+
+// With a list of work, which changes no result; one that does not fit is reported, as on other devices.
+TEST(Attention, SegmentsWithAListOfWork) {
+  const TestRegion region = make_region(R"(
+fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2, t, 16), f32], %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), i64]) -> Tensor[(2, t, 16), f32]
+  where t in [0, 512], n in [0, 64] {
+  %r = attention(%q, %k, %v, none, %offsets, %work)
+  return %r
+})");
+  const auto fill = [](std::vector<ir::Tensor>& inputs) {
+    fill_offsets(inputs[3], inputs[0].dims()[1]);
+    const std::vector<std::int64_t> list = runtime::work_list(inputs[3].as<std::int64_t>());
+    for (std::size_t i = 0; i < list.size(); ++i) inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
+  };
+  expect_attention_right(region, bucket_of({}), {{{"t", 0}, {"n", 0}}, {{"t", 1}, {"n", 2}}, {{"t", 250}, {"n", 9}}}, {.fill = fill});
+  const Target target = targets().front();
+  const TestKernel kernel = compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
+  const Symbols symbols{{"t", 40}, {"n", 3}};
+  auto inputs = random_inputs(region, symbols, 1);
+  const std::vector<std::int64_t> offsets{0, 10, 30, 40};
+  for (std::size_t i = 0; i < offsets.size(); ++i) inputs[3].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+  const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> lists{
+      {{1, 0, 0, 20, 2, 30}, -1}, {{0, 0, 1, 10, 2, 30}, 1}, {{1, 0, 2, 20, 0, 30}, 2}, {{1, 0, 0, 20, 0, 30}, 2},
+      {{1, 0, 0, 21, 2, 31}, 1},  {{1, 0, 0, 20, 3, 30}, 2}, {{-1, 0, 0, 0, 2, 10}, 0}};
+  for (const auto& [list, place] : lists) {
+    for (std::size_t i = 0; i < list.size(); ++i) inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
+    ir::KernelError failure;
+    run(region, target, kernel, symbols, inputs, 2, &failure);
+    EXPECT_EQ(failure.check, place < 0 ? -1 : std::get<ir::AttentionForm>(region.form.skeleton).segments->work_check);
+    if (place >= 0) EXPECT_EQ(failure.value, place);
+  }
 }
 
 // What another sequence holds makes no difference, not even NaN.

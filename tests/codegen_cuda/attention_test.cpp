@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "runtime/packing.h"
 #include "tests/codegen_cuda/attention_cases.h"
 
 namespace anydim::codegen_cuda::testing {
@@ -205,9 +206,18 @@ void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
   }
 }
 
-// Sequences laid end to end; heads of one merged tensor.
-std::string segments_text(const std::string& dtype, const std::string& bias_parameter, const std::string& bias) {
-  return "fn @main(%x: Tensor[(t, 192), " + dtype + "], %offsets: Tensor[(n), i64]" + bias_parameter + ") -> Tensor[(t, 64), f32]" + R"(
+// The list of work that belongs to offsets.
+void fill_work(ir::Tensor& work, const ir::Tensor& offsets) {
+  const std::vector<std::int64_t> list = runtime::work_list(offsets.as<std::int64_t>());
+  ASSERT_EQ(work.elements(), static_cast<std::int64_t>(list.size()));
+  for (std::size_t i = 0; i < list.size(); ++i) work.set_integer(static_cast<std::int64_t>(i), list[i]);
+}
+
+const std::string work_parameter = ", %work: Tensor[(n - 1, 2), i64]";
+
+// Sequences laid end to end; heads of one merged tensor. `parameters`: after rows and offsets; `listed`: the last of them is a list of work.
+std::string segments_text(const std::string& dtype, const std::string& parameters, const std::string& bias, bool listed = false) {
+  return "fn @main(%x: Tensor[(t, 192), " + dtype + "], %offsets: Tensor[(n), i64]" + parameters + ") -> Tensor[(t, 64), f32]" + R"(
   where t in [0, 4096], n in [1, 64] {
   %w = cast(%x) {to = f32}
   %xq, %xk, %xv = split(%w) {axis = 1}
@@ -219,7 +229,7 @@ std::string segments_text(const std::string& dtype, const std::string& bias_para
   %k = transpose(%k3) {perm = (1, 0, 2)}
   %v = transpose(%v3) {perm = (1, 0, 2)}
   %a = attention(%q, %k, %v, )" +
-         bias + R"(, %offsets) {scale = 0.17677669}
+         bias + ", %offsets" + (listed ? ", %work" : "") + R"() {scale = 0.17677669}
   %m = transpose(%a) {perm = (1, 0, 2)}
   %flat = shape(t, 64)
   %r = dyn.reshape(%m, %flat)
@@ -252,6 +262,108 @@ TEST(CudaAttention, Segments) {
         EXPECT_EQ(got.error.check, -1);
         EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
       }
+    }
+  }
+}
+
+// With a list of work: the same results, also from the checked twin, and in a grid that is larger than the work.
+TEST(CudaAttention, SegmentsInTheOrderOfAList) {
+  const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
+  for (const auto& [part, schedule] : segment_schedules) {
+    for (const bool checked : {false, true}) {
+      if (checked && part == "a100") continue;  // its twin is the kernel itself
+      const KernelCase kernel = attention_kernel(region, part, schedule, checked);
+      const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+      for (const Symbols& symbols : std::vector<Symbols>{{{"t", 0}, {"n", 1}}, {{"t", 0}, {"n", 3}}, {{"t", 91}, {"n", 6}}}) {
+        SCOPED_TRACE(schedule + " t=" + std::to_string(symbols.at("t")) + (checked ? ", checked" : ""));
+        auto inputs = real_inputs(*region, symbols);
+        fill_offsets(inputs[1], symbols.at("t"));
+        fill_work(inputs[2], inputs[1]);
+        CaseOptions options = machine_of(part);
+        options.capacity = {{"t", symbols.at("t") + 70}, {"n", symbols.at("n") + 2}};
+        const CaseRun got = run_case(kernel, module, symbols, inputs, options);
+        EXPECT_EQ(got.findings, "");
+        EXPECT_EQ(got.error.check, -1);
+        EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
+      }
+    }
+  }
+}
+
+// Elements of a row that were written: fresh memory holds NaN.
+std::int64_t written(const ir::Tensor& rows, std::int64_t row) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 64 * row; i < 64 * (row + 1); ++i) count += std::isnan(rows.real_at(i)) ? 0 : 1;
+  return count;
+}
+
+// Grids that end early show what is begun first: no row of a sequence before every row of the longer ones.
+TEST(CudaAttention, LongestSequencesBeginFirst) {
+  const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
+  const Symbols symbols{{"t", 161}, {"n", 8}};
+  auto inputs = real_inputs(*region, symbols);
+  fill_offsets(inputs[1], symbols.at("t"));
+  fill_work(inputs[2], inputs[1]);
+  for (const auto& [part, schedule] : segment_schedules) {
+    KernelCase kernel = attention_kernel(region, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+    const std::int64_t blocks = tests::value_at(kernel.launches[0].grid[0], symbols);
+    std::int64_t partial = 0;
+    for (const std::int64_t grid : {blocks / 6, blocks / 3, blocks / 2, 3 * blocks / 4}) {
+      SCOPED_TRACE(schedule + " blocks=" + std::to_string(grid));
+      kernel.launches[0].grid[0] = grid;
+      const CaseRun got = run_case(kernel, module, symbols, inputs, machine_of(part));
+      EXPECT_EQ(got.findings, "");
+      bool missing = false;  // a row of a sequence that comes before in the list
+      std::int64_t rows = 0;
+      for (std::int64_t place = 0; place < 7; ++place) {
+        const std::int64_t sequence = inputs[2].integer_at(2 * place);
+        bool whole = true;
+        for (std::int64_t row = inputs[1].integer_at(sequence); row < inputs[1].integer_at(sequence + 1); ++row) {
+          const std::int64_t there = written(got.outputs[0], row);
+          EXPECT_FALSE(there > 0 && missing) << "row " << row << " of sequence " << sequence;
+          rows += there == 64 ? 1 : 0;
+          whole = whole && there == 64;
+        }
+        missing = missing || !whole;
+      }
+      partial += rows > 0 && rows < 161 ? 1 : 0;
+    }
+    EXPECT_GE(partial, 2) << schedule;
+  }
+}
+
+// A list that is none, or one of other sequences, is reported with the first place that does not fit, and no row outside of the buffers is read or written.
+TEST(CudaAttention, WrongListsOfWorkAreReported) {
+  const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
+  const Symbols symbols{{"t", 50}, {"n", 5}};
+  const std::vector<std::int64_t> offsets{0, 10, 30, 40, 50}, right{1, 0, 0, 20, 2, 30, 3, 40};
+  ASSERT_EQ(runtime::work_list(offsets), right);
+  const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> lists{
+      {right, -1},
+      {{0, 0, 1, 10, 2, 30, 3, 40}, 1},  // as they lie
+      {{1, 0, 2, 20, 0, 30, 3, 40}, 2},  // equal ones in another order
+      {{1, 0, 0, 20, 0, 30, 3, 40}, 2},  // one twice
+      {{1, 0, 0, 20, 2, 31, 3, 41}, 2},  // other sums
+      {{1, 5, 0, 25, 2, 35, 3, 45}, 0},  // that do not begin with 0
+      {{1, 0, 0, 20, 2, 30, 4, 40}, 3},  // none that there is
+      {{1, 0, -1, 20, 2, 30, 3, 40}, 1},
+      {{1, 0, 0, -20, 2, 1LL << 40, 3, -9}, 1},
+      {{1LL << 40, 50, 0, 50, 2, 50, 3, 50}, 0}};
+  for (const auto& [part, schedule] : segment_schedules) {
+    const KernelCase kernel = attention_kernel(region, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+    for (const auto& [list, place] : lists) {
+      SCOPED_TRACE(schedule + ", wrong at " + std::to_string(place));
+      auto inputs = real_inputs(*region, symbols);
+      for (std::size_t i = 0; i < offsets.size(); ++i) inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+      for (std::size_t i = 0; i < list.size(); ++i) inputs[2].set_integer(static_cast<std::int64_t>(i), list[i]);
+      CaseOptions options = machine_of(part);
+      options.machine.check_races = place < 0;  // a sequence that comes twice is written twice
+      const CaseRun got = run_case(kernel, module, symbols, inputs, options);
+      EXPECT_EQ(got.findings, "");
+      EXPECT_EQ(got.error.check, place < 0 ? -1 : std::get<ir::AttentionForm>(region->form.skeleton).segments->work_check);
+      if (place >= 0) EXPECT_EQ(got.error.value, place);
     }
   }
 }

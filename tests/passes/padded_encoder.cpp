@@ -5,6 +5,7 @@
 
 #include "ir/evaluate.h"
 #include "ir/verify.h"
+#include "runtime/packing.h"
 #include "tests/support/pass_fixture.h"
 
 namespace anydim::passes {
@@ -112,6 +113,10 @@ std::vector<Tensor> with_plan(const PackedModule& packed, std::vector<Tensor> in
   }
   for (std::size_t i = inputs.size(); i < main.body.parameters.size(); ++i) {
     const ValueId id = main.body.parameters[i];
+    if (id == packed.plan.work) {
+      inputs.push_back(Tensor::of<std::int64_t>(DType::I64, {batch, 2}, runtime::work_list(offsets)));
+      continue;
+    }
     const auto& values = id == packed.plan.rows        ? rows
                          : id == packed.plan.offsets   ? offsets
                          : id == packed.plan.positions ? positions
