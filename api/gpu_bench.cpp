@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
+#include "api/gpu_check.h"
 #include "ir/error.h"
 #include "ir/parse.h"
 #include "ir/random_tensor.h"
@@ -16,6 +20,7 @@
 #include "runtime/cuda_memory.h"
 #include "runtime/cuda_session.h"
 #include "runtime/cuda_timer.h"
+#include "runtime/packing.h"
 
 namespace anydim {
 
@@ -32,10 +37,14 @@ GpuSample sample_of(std::vector<double> seconds) {
   return {seconds[seconds.size() / 2], seconds.front(), seconds.back()};
 }
 
-const std::shared_ptr<cuda::DeviceContext>& context_of(const CompileTarget& target) {
-  const auto* device = dynamic_cast<const cuda::CudaDevice*>(target.device.get());
+cuda::CudaDevice& device_of(const CompileTarget& target) {
+  auto* device = dynamic_cast<cuda::CudaDevice*>(target.device.get());
   if (device == nullptr) throw Error(ErrorKind::CommandLine, "this comparison needs --device cuda");
-  return device->shared_context();
+  return *device;
+}
+
+std::shared_ptr<const cuda::CublasLt> library_of(cuda::CudaDevice& device, const std::string& path) {
+  return path.empty() ? device.library() : cuda::CublasLt::open(device.shared_context(), path);
 }
 
 cuda::CudaSession& session_of(runtime::Context& context) {
@@ -133,24 +142,35 @@ class LibraryRuns {
 
   std::vector<cuda::CublasLt::Algorithm> algorithms(int most) const { return library_.algorithms(product_, most); }
 
-  // Null where the algorithm does not run.
-  std::unique_ptr<cuda::GraphTimer> timer(const cuda::CublasLt::Algorithm& algorithm) const {
+  // Every copy in turn, as often as our graphs have them.
+  std::vector<std::size_t> products() const {
+    std::vector<std::size_t> all;
+    for (int call = 0; call < calls_of_a_graph; ++call)
+      for (std::size_t copy = 0; copy < places_.operands.size(); ++copy) all.push_back(copy);
+    return all;
+  }
+
+  void enqueue(const cuda::CublasLt::Algorithm& algorithm, std::size_t copy, cuda::Stream stream) const {
+    library_.enqueue(product_, places_.operands[copy], algorithm, stream);
+  }
+
+  // A graph of these copies' products; null where the algorithm does not run.
+  std::unique_ptr<cuda::GraphTimer> timer(const cuda::CublasLt::Algorithm& algorithm, const std::vector<std::size_t>& copies) const {
     try {
       return std::make_unique<cuda::GraphTimer>(
           context_,
           [&](cuda::Stream stream) {
-            for (int call = 0; call < calls_of_a_graph; ++call)
-              for (const cuda::CublasLt::Operands& operands : places_.operands) library_.enqueue(product_, operands, algorithm, stream);
+            for (const std::size_t copy : copies) enqueue(algorithm, copy, stream);
           },
-          calls_of_a_graph * static_cast<int>(places_.operands.size()));
+          static_cast<int>(copies.size()));
     } catch (const Error&) {
       context_->enter();  // throws where the context is lost
       return nullptr;
     }
   }
 
-  // Of the first and the last product.
-  double largest_difference(const std::vector<ir::Tensor>& ours) const {
+  // Of the first and the last product, which have been computed.
+  double difference(const std::vector<ir::Tensor>& ours) const {
     double largest = 0;
     const std::size_t last = places_.operands.size() - 1;
     for (const std::size_t i : std::set<std::size_t>{0, last}) {
@@ -160,10 +180,7 @@ class LibraryRuns {
       context_->check(driver.copy_to_host(theirs.mutable_bytes().data(), places_.operands[i].d, bytes_, stream),
                       "reading the library's results");
       context_->check(driver.stream_synchronize(stream), "reading the library's results");
-      for (std::int64_t e = 0; e < theirs.elements(); ++e) {
-        const double want = theirs.real_at(e), difference = std::fabs(ours[i].real_at(e) - want) / (1 + std::fabs(want));
-        if (!(difference <= largest)) largest = difference;
-      }
+      largest = std::max(largest, largest_difference(ours[i], theirs));
     }
     return largest;
   }
@@ -177,37 +194,95 @@ class LibraryRuns {
   cuda::Address workspace_ = 0;
 };
 
-void compare(GpuMatmulTimes& times, cuda::GraphTimer& ours, const LibraryRuns& runs, const GpuBenchOptions& bench,
-             const std::vector<ir::Tensor>& results) {
-  std::vector<std::unique_ptr<cuda::GraphTimer>> timers;
-  for (const auto& algorithm : runs.algorithms(bench.algorithms)) {
-    if (auto timer = runs.timer(algorithm)) timers.push_back(std::move(timer));
-  }
-  if (timers.empty()) throw Error(ErrorKind::Resource, "none of the algorithms that cuBLASLt offers runs on this GPU");
-  times.algorithms = static_cast<int>(timers.size());
-  timers[0]->measure();
-  times.largest_difference = runs.largest_difference(results);
-  // Chosen by the odd repetitions, timed by the even ones.
-  constexpr int choosing = 3;
-  std::vector<std::vector<double>> odd(timers.size());
-  for (int repetition = 0; repetition < choosing; ++repetition)
-    for (std::size_t i = 0; i < timers.size(); ++i) odd[i].push_back(timers[i]->measure());
-  const auto chosen = std::ranges::min_element(odd, {}, [](const std::vector<double>& seconds) { return sample_of(seconds).median; });
-  cuda::GraphTimer& best = *timers[static_cast<std::size_t>(chosen - odd.begin())];
-  std::vector<double> our_times, heuristic_times, best_times;
-  for (int repetition = 0; repetition < bench.repetitions; ++repetition) {
-    our_times.push_back(ours.measure());
-    heuristic_times.push_back(timers[0]->measure());
-    best_times.push_back(best.measure());
-  }
-  times.ours = sample_of(std::move(our_times));
-  times.heuristic = sample_of(std::move(heuristic_times));
-  times.best = sample_of(std::move(best_times));
+// Calls taken in turn, so that a clock that changes changes for all.
+using Engine = std::function<double()>;
+std::vector<GpuSample> in_turn(const std::vector<Engine>& engines, int repetitions) {
+  for (const Engine& engine : engines)
+    for (int i = 0; i < warm_ups; ++i) engine();
+  std::vector<std::vector<double>> seconds(engines.size());
+  for (int repetition = 0; repetition < repetitions; ++repetition)
+    for (std::size_t i = 0; i < engines.size(); ++i) seconds[i].push_back(engines[i]());
+  std::vector<GpuSample> samples;
+  for (std::vector<double>& all : seconds) samples.push_back(sample_of(std::move(all)));
+  return samples;
 }
 
-std::vector<ir::Tensor> random_inputs(const std::vector<std::vector<std::int64_t>>& dims, ir::DType dtype) {
+GpuComparison comparison_of(const std::vector<GpuSample>& samples) {
+  return samples.size() == 1 ? GpuComparison{.ours = samples[0], .heuristic = {}, .best = {}}
+                             : GpuComparison{samples[0], samples[1], samples[2]};
+}
+
+// The library's algorithms that run, as graphs over all copies; which of them is fastest is decided by repetitions that nothing else reports.
+struct LibraryChoice {
+  std::vector<cuda::CublasLt::Algorithm> algorithms;
+  std::vector<std::unique_ptr<cuda::GraphTimer>> timers;
+  std::size_t best = 0;
+};
+
+LibraryChoice choose(const LibraryRuns& runs, int most) {
+  LibraryChoice choice;
+  for (const auto& algorithm : runs.algorithms(most)) {
+    auto timer = runs.timer(algorithm, runs.products());
+    if (timer == nullptr) continue;
+    choice.algorithms.push_back(algorithm);
+    choice.timers.push_back(std::move(timer));
+  }
+  if (choice.timers.empty()) throw Error(ErrorKind::Resource, "none of the algorithms that cuBLASLt offers runs on this GPU");
+  constexpr int choosing = 3;
+  std::vector<std::vector<double>> seconds(choice.timers.size());
+  for (int repetition = 0; repetition < choosing; ++repetition)
+    for (std::size_t i = 0; i < choice.timers.size(); ++i) seconds[i].push_back(choice.timers[i]->measure());
+  const auto least = std::ranges::min_element(seconds, {}, [](const std::vector<double>& all) { return sample_of(all).median; });
+  choice.best = static_cast<std::size_t>(least - seconds.begin());
+  return choice;
+}
+
+// A program of one product.
+struct OneProduct {
+  std::shared_ptr<runtime::Context> context;
+  ir::Tensor x;
+};
+
+void measure_warm_and_cold(GpuMatmulTimes& times, const OneProduct& one, const LibraryRuns* runs, const LibraryChoice* choice,
+                           const GpuBenchOptions& bench, int calls) {
+  one.context->run({one.x});
+  const auto ours = timer_of(*one.context, calls, 1);
+  std::vector<std::unique_ptr<cuda::GraphTimer>> theirs;
+  std::vector<Engine> warm{[&] { return ours->measure(); }}, cold;
+  cuda::CudaSession& session = session_of(*one.context);
+  cuda::ColdTimer timer(session.context());
+  cold.emplace_back([&] { return timer.measure([&](cuda::Stream stream) { session.enqueue_last(stream); }); });
+  if (choice != nullptr) {
+    for (const std::size_t which : {std::size_t{0}, choice->best}) {
+      theirs.push_back(runs->timer(choice->algorithms[which], std::vector<std::size_t>(static_cast<std::size_t>(calls), 0)));
+      if (theirs.back() == nullptr) throw Error(ErrorKind::Resource, "an algorithm of cuBLASLt that ran does not run again");
+      warm.emplace_back([timer = theirs.back().get()] { return timer->measure(); });
+      cold.emplace_back(
+          [&, which] { return timer.measure([&](cuda::Stream stream) { runs->enqueue(choice->algorithms[which], 0, stream); }); });
+    }
+  }
+  times.warm = comparison_of(in_turn(warm, bench.repetitions));
+  times.cold = comparison_of(in_turn(cold, bench.repetitions));
+}
+
+// Weight and bias of one copy, as matmul_text() has them.
+struct Parameters {
+  ir::Tensor w, bias;
+};
+Parameters parameters_of(const GpuMatmul& shape, int copy) {
+  const auto seed = static_cast<std::uint64_t>(copy);
+  return {ir::random_tensor(shape.dtype, std::vector{shape.k, shape.n}, seed, fmt::format("w{}", copy)),
+          ir::random_tensor(shape.dtype, std::vector{shape.n}, seed, fmt::format("b{}", copy))};
+}
+
+// Queries, keys and values within [-2, 2): scores differ enough that every one of them matters.
+std::vector<ir::Tensor> attention_operands(const std::vector<std::int64_t>& dims, ir::DType dtype) {
   std::vector<ir::Tensor> inputs;
-  for (std::size_t i = 0; i < dims.size(); ++i) inputs.push_back(ir::random_tensor(dtype, dims[i], 7, fmt::format("input {}", i)));
+  for (int i = 0; i < 3; ++i) {
+    const ir::Tensor drawn = ir::random_tensor(dtype, dims, 7, fmt::format("input {}", i));
+    ir::Tensor& operand = inputs.emplace_back(dtype, dims);
+    for (std::int64_t e = 0; e < operand.elements(); ++e) operand.set_real(e, 32 * drawn.real_at(e));
+  }
   return inputs;
 }
 
@@ -223,7 +298,8 @@ std::string equal_attention_text(const GpuAttention& shape) {
 std::string ragged_attention_text(const GpuAttention& shape) {
   const std::string_view type = ir::name_of(shape.dtype);
   std::string text = fmt::format(
-      "fn @main(%q: {0}, %k: {0}, %v: {0}, %offsets: Tensor[(n), i64]) -> {0} where t in [0, 16777216], n in [1, 1048576] {{\n"
+      "fn @main(%q: {0}, %k: {0}, %v: {0}, %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), i64]) -> {0}\n"
+      "  where t in [0, 16777216], n in [0, 1048576] {{\n"
       "  %split = shape(t, {1}, {2})\n",
       fmt::format("Tensor[(t, {}), {}]", shape.heads * shape.head, type), shape.heads, shape.head);
   for (const char operand : {'q', 'k', 'v'}) {
@@ -233,23 +309,19 @@ std::string ragged_attention_text(const GpuAttention& shape) {
         operand);
   }
   return text + fmt::format(
-                    "  %a = attention(%q_rows, %k_rows, %v_rows, none, %offsets) {{scale = {0}}}\n"
+                    "  %a = attention(%q_rows, %k_rows, %v_rows, none, %offsets, %work) {{scale = {0}}}\n"
                     "  %beside = transpose(%a) {{perm = (1, 0, 2)}}\n  %flat = shape(t, {1})\n"
                     "  %joined = dyn.reshape(%beside, %flat)\n  %y = cast(%joined) {{to = {2}}}\n  return %y\n}}\n",
                     1 / std::sqrt(static_cast<double>(shape.head)), shape.heads * shape.head, type);
 }
 
 std::vector<ir::Tensor> attention_inputs(const GpuAttention& shape) {
-  if (shape.lengths.empty())
-    return random_inputs(std::vector(3, std::vector{shape.batch, shape.heads, shape.length, shape.head}), shape.dtype);
-  ir::Tensor offsets(ir::DType::I64, {static_cast<std::int64_t>(shape.lengths.size()) + 1});
-  std::int64_t rows = 0;
-  for (std::size_t i = 0; i < shape.lengths.size(); ++i) {
-    rows += shape.lengths[i];
-    offsets.set_integer(static_cast<std::int64_t>(i) + 1, rows);
-  }
-  std::vector<ir::Tensor> inputs = random_inputs(std::vector(3, std::vector{rows, shape.heads * shape.head}), shape.dtype);
-  inputs.push_back(std::move(offsets));
+  if (shape.lengths.empty()) return attention_operands({shape.batch, shape.heads, shape.length, shape.head}, shape.dtype);
+  std::vector<std::int64_t> offsets{0};
+  for (const std::int64_t length : shape.lengths) offsets.push_back(offsets.back() + length);
+  std::vector<ir::Tensor> inputs = attention_operands({offsets.back(), shape.heads * shape.head}, shape.dtype);
+  const std::array vectors{runtime::RowVector::Offsets, runtime::RowVector::Work};
+  for (ir::Tensor& vector : runtime::ragged_vectors(vectors, offsets, 0)) inputs.push_back(std::move(vector));
   return inputs;
 }
 
@@ -262,40 +334,67 @@ GpuSample measure_alone(cuda::GraphTimer& timer, int repetitions) {
 
 }  // namespace
 
+std::string library_missing(const CompileTarget& target, const std::string& path) {
+  try {
+    library_of(device_of(target), path);
+    return {};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Resource) throw;
+    return error.what();
+  }
+}
+
 std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::vector<GpuMatmul>& shapes, const CompileOptions& options,
                                         const GpuBenchOptions& bench) {
-  const std::shared_ptr<cuda::DeviceContext>& device = context_of(target);
-  const std::shared_ptr<cuda::CublasLt> library = bench.library ? cuda::CublasLt::open(device, bench.library_path) : nullptr;
+  cuda::CudaDevice& device = device_of(target);
+  const std::shared_ptr<const cuda::CublasLt> library = bench.library ? library_of(device, bench.library_path) : nullptr;
+  if (shapes.empty()) return {};
+  const GpuMatmul& first = shapes[0];
+  const auto context_of = [&](int copies) {
+    const auto executable = compile_for(target, ir::parse(matmul_text(first.n, first.k, first.dtype, copies)), options);
+    executable->kernels().complete();
+    return std::make_shared<runtime::Context>(executable);
+  };
+  const std::shared_ptr<runtime::Context> context = context_of(first.copies);
+  OneProduct one;
+  if (bench.cache_extremes) one.context = first.copies == 1 ? context : context_of(1);
+  std::vector<Parameters> ends{parameters_of(first, 0)};  // of the first and the last copy
+  if (first.copies > 1) ends.push_back(parameters_of(first, first.copies - 1));
   std::vector<GpuMatmulTimes> all;
-  std::shared_ptr<runtime::Context> context;
   for (const GpuMatmul& shape : shapes) {
-    internal_check(shape.n == shapes[0].n && shape.k == shapes[0].k, "one program serves all shapes");
-    if (context == nullptr) {
-      const auto executable = compile_for(target, ir::parse(matmul_text(shape.n, shape.k, shape.dtype, shape.copies)), options);
-      executable->kernels().complete();
-      context = std::make_shared<runtime::Context>(executable);
-    }
+    internal_check(shape.n == first.n && shape.k == first.k && shape.copies == first.copies, "one program serves all shapes");
     // One tensor on the host, a copy for each product on the GPU.
     const std::vector<ir::Tensor> inputs(static_cast<std::size_t>(shape.copies),
                                          ir::random_tensor(shape.dtype, std::vector{shape.m, shape.k}, 7, "input"));
     GpuMatmulTimes& times = all.emplace_back();
     times.schedule = schedule_of(*context, inputs);
     const std::vector<ir::Tensor> results = context->run(inputs);
+    times.largest_difference = std::max(product_difference(inputs[0], ends.front().w, ends.front().bias, results.front()),
+                                        product_difference(inputs[0], ends.back().w, ends.back().bias, results.back()));
     const auto timer = timer_of(*context, calls_of_a_graph, shape.copies);
-    for (int i = 0; i < warm_ups; ++i) timer->measure();
-    if (library == nullptr) {
-      times.ours = measure_alone(*timer, bench.repetitions);
-    } else {
-      const LibraryRuns runs(device, *library, shape, find_places(*context, shape));
-      compare(times, *timer, runs, bench, results);
+    std::optional<LibraryRuns> runs;
+    LibraryChoice choice;
+    std::vector<Engine> engines{[&] { return timer->measure(); }};
+    if (library != nullptr) {
+      runs.emplace(device.shared_context(), *library, shape, find_places(*context, shape));
+      choice = choose(*runs, bench.algorithms);
+      times.algorithms = static_cast<int>(choice.timers.size());
+      choice.timers[0]->measure();
+      times.largest_difference = std::max(times.largest_difference, runs->difference(results));
+      engines.emplace_back([&] { return choice.timers[0]->measure(); });
+      engines.emplace_back([&] { return choice.timers[choice.best]->measure(); });
     }
+    times.ring = comparison_of(in_turn(engines, bench.repetitions));
+    one.x = inputs[0];
+    if (bench.cache_extremes)
+      measure_warm_and_cold(times, one, runs ? &*runs : nullptr, runs ? &choice : nullptr, bench, calls_of_a_graph * shape.copies);
   }
   return all;
 }
 
 std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const std::vector<GpuAttention>& shapes,
                                               const CompileOptions& options, int repetitions) {
-  context_of(target);
+  device_of(target);
   std::map<std::string, std::shared_ptr<runtime::Context>> contexts;  // by text
   std::vector<GpuAttentionTimes> all;
   for (const GpuAttention& shape : shapes) {
@@ -309,7 +408,8 @@ std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const
     const std::vector<ir::Tensor> inputs = attention_inputs(shape);
     GpuAttentionTimes& times = all.emplace_back();
     times.schedule = schedule_of(*context, inputs);
-    times.ours = time_call(*context, inputs, repetitions);
+    times.largest_difference = attention_difference(shape, inputs, context->run(inputs).at(0));
+    times.ours = measure_alone(*timer_of(*context, calls_of_a_graph, 1), repetitions);
   }
   return all;
 }

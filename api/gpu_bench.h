@@ -15,6 +15,12 @@ struct GpuSample {
   double median = 0, least = 0, most = 0;  // seconds of one call
 };
 
+// Engines side by side: medians of their calls, taken in turn.
+struct GpuComparison {
+  GpuSample ours;
+  GpuSample heuristic, best;  // the library's first choice, and the fastest of its algorithms; 0 where not asked for
+};
+
 // x[m, k] * w[k, n] + bias[n]. A program of `copies` products over weights, inputs and outputs of their own (as a model's layers have) is captured with as
 // many launches; engines take turns, one replay each.
 struct GpuMatmul {
@@ -24,20 +30,26 @@ struct GpuMatmul {
 };
 struct GpuMatmulTimes {
   std::string schedule;  // ours
-  GpuSample ours;
-  GpuSample heuristic, best;      // the library's first choice, and the fastest of `algorithms`; 0 where not asked for
-  int algorithms = 0;             // that the library offered and that ran
-  double largest_difference = 0;  // of any element of the first and the last copy and the library's, over 1 + its magnitude
+  GpuComparison ring;    // each product's weight another copy
+  GpuComparison warm;    // one product again and again: what fits the L2 cache is there. Where asked for
+  GpuComparison cold;    // one product alone after memory larger than the L2 cache was written, events included. Where asked for
+  int algorithms = 0;    // that the library offered and that ran
+  // Of elements of the first and the last copy and what they must be, and of all their elements and the library's (api/gpu_check.h).
+  double largest_difference = 0;
 };
 struct GpuBenchOptions {
-  bool library = true;       // compare with cuBLASLt
-  std::string library_path;  // empty: where the loader finds it
-  int algorithms = 100;      // most to choose from, on odd repetitions; even ones are timed
+  bool library = true;          // compare with cuBLASLt
+  std::string library_path{};   // empty: where the loader finds it, or what the device uses
+  bool cache_extremes = false;  // warm and cold
+  int algorithms = 100;         // most to choose from, by repetitions of their own that are not among those reported
   int repetitions = 31;
 };
 // All shapes have one n and k; one program serves them. Throws Error{Resource} without GPU, NVRTC or (where asked for) cuBLASLt.
 std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::vector<GpuMatmul>& shapes, const CompileOptions& options,
                                         const GpuBenchOptions& bench);
+
+// Why cuBLASLt is not there; empty: it is. Throws what is wrong with the GPU.
+std::string library_missing(const CompileTarget& target, const std::string& path);
 
 // softmax(q k^T / sqrt(head)) v over [batch, heads, length, head]; with `lengths` over sequences of those lengths laid end to end, [rows, heads * head]
 // each operand, and batch and length say nothing.
@@ -49,6 +61,7 @@ struct GpuAttention {
 struct GpuAttentionTimes {
   std::string schedule;
   GpuSample ours;
+  double largest_difference = 0;  // of some rows and what they must be (api/gpu_check.h)
 };
 std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const std::vector<GpuAttention>& shapes,
                                               const CompileOptions& options, int repetitions);

@@ -53,9 +53,9 @@ std::string cache_state(const CompileOptions& options) {
 
 std::string gpu_text() {
   const runtime::cuda::Properties properties = runtime::cuda::open_cuda_device()->context().properties();
-  return fmt::format("{}, compute capability {}.{}, {} multiprocessors, {} bytes, driver for CUDA {}", properties.name,
-                     properties.capability / 10, properties.capability % 10, properties.multiprocessors, properties.memory_bytes,
-                     runtime::cuda::version_text(properties.driver_version));
+  return fmt::format("{}, compute capability {}.{}, {} multiprocessors at up to {} MHz, {} bytes, driver for CUDA {}", properties.name,
+                     properties.capability / 10, properties.capability % 10, properties.multiprocessors, properties.clock_khz / 1000,
+                     properties.memory_bytes, runtime::cuda::version_text(properties.driver_version));
 }
 
 std::string tiny_program(CompileOptions options) {

@@ -31,4 +31,26 @@ class GraphTimer {
   int calls_ = 1;
 };
 
+// One call at a time, after memory of twice the L2 cache's size was written, so that nothing it reads is in the cache. Between two events, whose own time, about a
+// microsecond, is part of what is measured.
+class ColdTimer {
+ public:
+  explicit ColdTimer(std::shared_ptr<DeviceContext> context);  // Throws Error{Resource} where the memory is not there.
+  ~ColdTimer();
+  ColdTimer(const ColdTimer&) = delete;
+  ColdTimer& operator=(const ColdTimer&) = delete;
+
+  // Seconds of what `enqueue` issues on the stream. Waits for the GPU.
+  double measure(const std::function<void(Stream)>& enqueue);
+
+ private:
+  void release();
+
+  std::shared_ptr<DeviceContext> context_;
+  Stream stream_ = nullptr;
+  Event begin_ = nullptr, end_ = nullptr;
+  Address memory_ = 0;
+  std::size_t bytes_ = 0;
+};
+
 }  // namespace anydim::runtime::cuda

@@ -14,6 +14,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "api/gpu_check.h"
 #include "tools/npy.h"
 #include "tools/output_files.h"
 
@@ -55,6 +56,15 @@ std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const 
       ir::Tensor ramp(input.dtype, dims);
       for (std::int64_t i = 0; i < ramp.elements(); ++i) ramp.set_integer(i, i);
       tensor = std::move(ramp);
+    } else if (one.contains("whole") || one.contains("times")) {
+      const bool whole = one.contains("whole");
+      const double times = whole ? 16 * one.at("whole").get<double>() : one.at("times").get<double>();
+      ir::Tensor spread(input.dtype, dims);
+      for (std::int64_t i = 0; i < spread.elements(); ++i) {
+        const double number = times * tensor.real_at(i);
+        spread.set_real(i, whole ? std::floor(number) : number);
+      }
+      tensor = std::move(spread);
     } else if (ir::is_integer(input.dtype)) {
       const std::int64_t below = one.value("below", std::int64_t{2});
       ir::Tensor bounded(input.dtype, tensor.dims());
@@ -66,16 +76,16 @@ std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const 
   return tensors;
 }
 
-double largest_difference(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& want) {
+double difference_of(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& want) {
   double largest = 0;
-  for (std::size_t o = 0; o < want.size(); ++o) {
-    if (got[o].dims() != want[o].dims()) return INFINITY;
-    for (std::int64_t i = 0; i < want[o].elements(); ++i) {
-      const double expected = want[o].real_at(i), difference = std::fabs(got[o].real_at(i) - expected) / (1 + std::fabs(expected));
-      if (!(difference <= largest)) largest = std::isnan(difference) ? INFINITY : difference;
-    }
-  }
+  for (std::size_t o = 0; o < want.size(); ++o) largest = std::max(largest, largest_difference(got.at(o), want[o]));
   return largest;
+}
+
+// What was found, and whether it will do.
+void note_difference(Json& result, double difference, double tolerance) {
+  result["difference"] = std::isfinite(difference) ? Json(difference) : Json("not finite");
+  result["right"] = difference <= tolerance;
 }
 
 std::vector<ir::Tensor> expected_results(const nlohmann::json& wanted, const ir::Module& module, const std::vector<ir::Tensor>& inputs) {
@@ -105,6 +115,29 @@ struct CalledProgram {
     for (std::int64_t i = 0; i < mask.elements(); ++i) rows += mask.integer_at(i) == model->packing()->kept ? 1 : 0;
     return rows;
   }
+  // Up to `most` rows of each result that has rows, evenly spread over those that take part, as f16; other results as they are.
+  std::vector<ir::Tensor> sample(const std::vector<ir::Tensor>& results, const std::vector<ir::Tensor>& inputs, std::int64_t most) const {
+    std::vector<std::int64_t> kept;
+    const ir::Tensor* mask = model ? &inputs.at(model->packing()->mask) : nullptr;
+    for (std::int64_t i = 0; mask != nullptr && i < mask->elements(); ++i)
+      if (mask->integer_at(i) == model->packing()->kept) kept.push_back(i);
+    const auto taken = std::min(static_cast<std::int64_t>(kept.size()), most);
+    std::vector<ir::Tensor> samples;
+    for (const ir::Tensor& result : results) {
+      if (mask == nullptr || result.rank() < 3) {
+        samples.push_back(result);
+        continue;
+      }
+      const std::int64_t width = result.elements() / mask->elements();
+      ir::Tensor& rows = samples.emplace_back(ir::DType::F16, std::vector{taken, width});
+      for (std::int64_t i = 0; i < taken; ++i) {
+        const std::int64_t row =
+            kept[taken == 1 ? 0 : static_cast<std::size_t>(i * (static_cast<std::int64_t>(kept.size()) - 1) / (taken - 1))];
+        for (std::int64_t e = 0; e < width; ++e) rows.set_real(i * width + e, result.real_at(row * width + e));
+      }
+    }
+    return samples;
+  }
   // Results at hidden rows are 0.
   void hide(std::vector<ir::Tensor>& results, const std::vector<ir::Tensor>& inputs) const {
     if (!model) return;
@@ -129,6 +162,42 @@ CalledProgram compiled_program(const CompileTarget& target, const nlohmann::json
 
 Json microseconds(const GpuSample& sample) {
   return {{"median_us", 1e6 * sample.median}, {"least_us", 1e6 * sample.least}, {"most_us", 1e6 * sample.most}};
+}
+
+// A call's time on the device, and with all that the host does. `first`: seconds of the call of these inputs before: where its capacity is new, it launched on the stream, and
+// the next one captures a graph.
+Json timed_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repetitions, double first) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> whole;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto start = Clock::now();
+    context.run(inputs);
+    whole.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  const double second = whole.front();
+  std::ranges::sort(whole);
+  Json call = microseconds(time_call(context, inputs, repetitions));
+  call["host_us"] = 1e6 * whole[whole.size() / 2];
+  call["first_host_us"] = 1e6 * first;
+  call["second_host_us"] = 1e6 * second;
+  return call;
+}
+
+// Files FOLDER/NAME.N.npy, N counting results, for "FOLDER/NAME".
+std::string expected_name(const std::filesystem::path& files, std::size_t result) {
+  return fmt::format("{}.{}", files.filename().string(), result);
+}
+
+void write_expected(const std::filesystem::path& files, const std::vector<ir::Tensor>& results) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < results.size(); ++i) names.push_back(expected_name(files, i));
+  write_outputs(files.parent_path(), names, results);
+}
+
+std::vector<ir::Tensor> read_expected(const std::filesystem::path& files, std::size_t count) {
+  std::vector<ir::Tensor> results;
+  for (std::size_t i = 0; i < count; ++i) results.push_back(read_npy(files.parent_path() / output_file_name(expected_name(files, i))));
+  return results;
 }
 
 }  // namespace
@@ -203,34 +272,33 @@ nlohmann::ordered_json CaseRunner::run_program(const nlohmann::json& wanted) {
     const auto start = Clock::now();
     outputs = context.run(inputs);
     host.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    if (compared) difference = std::max(difference, largest_difference(outputs, want));
+    if (compared) difference = std::max(difference, difference_of(outputs, want));
   }
   const double tolerance = wanted.value("tolerance", 1e-4);
   result["host_us"] = 1e6 * *std::ranges::min_element(host);
-  if (compared) {
-    result["difference"] = std::isfinite(difference) ? Json(difference) : Json("not finite");
-    result["right"] = difference <= tolerance;
-  }
-  // Other sizes of the same program, timed only.
+  if (compared) note_difference(result, difference, tolerance);
+  // Other sizes of the same program, each compared before it is timed.
   for (const nlohmann::json& size : wanted.value("sizes", nlohmann::json::array())) {
-    const std::vector<ir::Tensor> drawn = draw_inputs(program.inputs(), {{"inputs", size}}), more = program.call(drawn);
-    std::vector<double> whole;
-    for (int i = 0; i < wanted.value("repetitions", 15); ++i) {
-      const auto start = Clock::now();
-      context.run(more);
-      whole.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    }
-    // Of a capacity that is new the first call launches on the stream, the second captures a graph.
-    const double first = whole.front(), second = whole[std::min<std::size_t>(1, whole.size() - 1)];
-    std::ranges::sort(whole);
-    Json call = microseconds(time_call(context, more, wanted.value("repetitions", 15)));
-    call["dims"] = drawn.at(0).dims();
+    const std::vector<ir::Tensor> drawn = draw_inputs(program.inputs(), size), more = program.call(drawn);
+    const auto start = Clock::now();
+    const std::vector<ir::Tensor> results = context.run(more);
+    const double first = std::chrono::duration<double>(Clock::now() - start).count();
+    Json call = {{"dims", drawn.at(0).dims()}};
     if (program.model) call["rows"] = program.rows(drawn);
-    call["host_us"] = 1e6 * whole[whole.size() / 2];
-    call["first_host_us"] = 1e6 * first;
-    call["second_host_us"] = 1e6 * second;
+    if (size.contains("expected")) {
+      const std::vector<ir::Tensor> samples = program.sample(results, drawn, size.value("sampled", std::int64_t{8}));
+      if (wanted.value("record", false)) {
+        write_expected(size.at("expected"), samples);
+        result["calls"].push_back(std::move(call));
+        continue;
+      }
+      note_difference(call, difference_of(samples, read_expected(size.at("expected"), samples.size())), tolerance);
+      result["right"] = result.value("right", true) && call["right"].get<bool>();
+    }
+    call.update(timed_call(context, more, wanted.value("repetitions", 15), first));
     result["calls"].push_back(std::move(call));
   }
+  if (wanted.value("record", false)) return result;
   context.record_launches(true);
   context.run(inputs);
   Json launches = Json::array();
@@ -255,26 +323,32 @@ nlohmann::ordered_json CaseRunner::run_matmul(const nlohmann::json& wanted) {
   GpuBenchOptions bench;
   bench.library = wanted.value("cublas", false);
   bench.library_path = wanted.value("library_path", "");
+  const std::string missing = bench.library ? library_missing(target, bench.library_path) : "";
+  if (!missing.empty()) bench.library = false;
+  bench.cache_extremes = wanted.value("cache_extremes", false);
   bench.algorithms = wanted.value("algorithms", 100);
   bench.repetitions = wanted.value("repetitions", 15);
   const std::vector<GpuMatmulTimes> all = time_matmul(target, shapes, options_for(wanted), bench);
   if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
   Json rows = Json::array();
-  bool right = true;
+  const auto comparison = [&](const GpuComparison& times) {
+    Json row = microseconds(times.ours);
+    if (bench.library) row.update(Json{{"heuristic_us", 1e6 * times.heuristic.median}, {"best_us", 1e6 * times.best.median}});
+    return row;
+  };
+  double largest = 0;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     Json row = {{"m", shapes[i].m}, {"n", shapes[i].n}, {"k", shapes[i].k}, {"schedule", all[i].schedule}};
-    row.update(microseconds(all[i].ours));
-    if (bench.library) {
-      row["heuristic_us"] = 1e6 * all[i].heuristic.median;
-      row["best_us"] = 1e6 * all[i].best.median;
-      row["algorithms"] = all[i].algorithms;
-      row["difference"] = std::isfinite(all[i].largest_difference) ? Json(all[i].largest_difference) : Json("not finite");
-      right = right && all[i].largest_difference <= wanted.value("tolerance", 0.02);
-    }
+    row.update(comparison(all[i].ring));
+    if (bench.library) row["algorithms"] = all[i].algorithms;
+    if (bench.cache_extremes) row.update(Json{{"warm", comparison(all[i].warm)}, {"cold", comparison(all[i].cold)}});
+    note_difference(row, all[i].largest_difference, wanted.value("tolerance", 0.02));
+    largest = std::max(largest, all[i].largest_difference);
     rows.push_back(std::move(row));
   }
   Json result = {{"rows", std::move(rows)}};
-  if (bench.library) result["right"] = right;
+  if (!missing.empty()) result["no_library"] = missing;
+  note_difference(result, largest, wanted.value("tolerance", 0.02));
   return result;
 }
 
@@ -293,15 +367,20 @@ nlohmann::ordered_json CaseRunner::run_attention(const nlohmann::json& wanted) {
   const auto all = time_attention(target, shapes, options_for(wanted), wanted.value("repetitions", 15));
   if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
   Json rows = Json::array();
+  double largest = 0;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const GpuAttention& shape = shapes[i];
     Json row = {{"heads", shape.heads}, {"head", shape.head}, {"schedule", all[i].schedule}};
     if (shape.lengths.empty()) row.update(Json{{"batch", shape.batch}, {"length", shape.length}});
     else row["lengths"] = shape.lengths;
     row.update(microseconds(all[i].ours));
+    note_difference(row, all[i].largest_difference, wanted.value("tolerance", 0.02));
+    largest = std::max(largest, all[i].largest_difference);
     rows.push_back(std::move(row));
   }
-  return {{"rows", std::move(rows)}};
+  Json result = {{"rows", std::move(rows)}};
+  note_difference(result, largest, wanted.value("tolerance", 0.02));
+  return result;
 }
 
 nlohmann::ordered_json CaseRunner::rank_schedules(const nlohmann::json& wanted) {

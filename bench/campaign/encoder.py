@@ -17,7 +17,9 @@ def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
         return f"%{name}"
 
     def norm(name, x):
-        lines.append(f"  %{name} = layer_norm({x}, {weight(name + '_scale', hidden)}, {weight(name + '_shift', hidden)})")
+        # Around 1, so that rows differ and the scores of attention with them.
+        lines.append(f"  %{name}_scale = add({weight(name + '_near', hidden)}, constant({dtype} () [1]))")
+        lines.append(f"  %{name} = layer_norm({x}, %{name}_scale, {weight(name + '_shift', hidden)})")
         return f"%{name}"
 
     lines.append(f"  %split = shape(b, s, {heads}, {head})")

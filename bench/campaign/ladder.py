@@ -7,7 +7,9 @@ import random
 from encoder import encoder
 
 PRIMITIVES = pathlib.Path(__file__).resolve().parent / "primitives"
-MATMUL_PAIRS = [(1152, 384), (384, 384), (1536, 384), (384, 1536), (2304, 768), (768, 768), (3072, 768), (768, 3072)]  # (N, K)
+EXPECTED = pathlib.Path(__file__).resolve().parent / "expected"  # results of models, made on a CPU (expected.py)
+# (N, K), and layers of the model that has it: as many weights take turns.
+MATMUL_PAIRS = [*((n, k, 6) for n, k in ((1152, 384), (384, 384), (1536, 384), (384, 1536))), *((n, k, 12) for n, k in ((2304, 768), (768, 768), (3072, 768), (768, 3072)))]
 MATMUL_ROWS = [1, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192]
 LENGTHS = [32, 64, 128, 256, 512, 1024, 2048, 4096]
 
@@ -107,7 +109,7 @@ def attention_cases(rung, schedule, lengths, heads, dtype="bf16"):
     for head in heads:
         text = ATTENTION.replace("DTYPE", dtype).replace("D)", f"{head})")
         for length in lengths:
-            inputs = {name: rows(2, 3, length, head) for name in "qkv"}
+            inputs = {name: {**rows(2, 3, length, head), "times": 32} for name in "qkv"}  # scores that differ
             for checked in (True, False):
                 yield program(f"{rung}/{dtype}/{length}x{head}{'/checked' if checked else ''}", text, inputs, 0.02, schedule=schedule, checked=checked)
 
@@ -183,18 +185,18 @@ def rungs(capability):
 
 
 def twin(case):
-    """A sweep's case as its checked twin, once and without what it is compared with; None where it has none."""
+    """A sweep's case as its checked twin, once and without what it is timed against; None where it has none."""
     if case["kind"] not in ("program", "matmul", "attention"):
         return None
-    return {**case, "id": f"{case['id']}/checked", "checked": True, "cublas": False, "copies": 1, "passes": 1, "repetitions": 1, "compare": False}
+    return {**case, "id": f"{case['id']}/checked", "checked": True, "cublas": False, "cache_extremes": False, "copies": 1, "passes": 1, "repetitions": 1}
 
 
 def matmul_sweep(passed):
-    for n, k in MATMUL_PAIRS:
+    for n, k, layers in MATMUL_PAIRS:
         for m in (MATMUL_ROWS[:8], MATMUL_ROWS[8:]):
-            yield {"id": f"matmul/{n}x{k}/{m[0]}", "kind": "matmul", "n": n, "k": k, "m": m, "cublas": True, "needs": ["matmul_mma"]}
+            yield {"id": f"matmul/{n}x{k}/{m[0]}", "kind": "matmul", "n": n, "k": k, "m": m, "copies": layers, "cublas": True, "cache_extremes": True, "needs": ["matmul_mma"]}
     for size in (4096, 8192):
-        yield {"id": f"matmul/square/{size}", "kind": "matmul", "n": size, "k": size, "m": [size], "cublas": True, "copies": 1, "needs": ["ring"]}
+        yield {"id": f"matmul/square/{size}", "kind": "matmul", "n": size, "k": size, "m": [size], "cublas": True, "cache_extremes": True, "copies": 1, "needs": ["ring"]}
 
 
 def attention_sweep(passed):
@@ -224,21 +226,21 @@ def calls_sweep(passed):
     for kernels in (1, 10, 100):
         lines = [f"  %x{i + 1} = softmax(%x{i}) {{axis = {i % 2}}}" for i in range(kernels)]
         text = "\n".join(["fn @main(%x0: Tensor[(n, m), f32]) where n in [0, 4096], m in [0, 4096] {", *lines, f"  return %x{kernels}", "}", ""])
-        sizes = [{"x0": {"dims": dims}} for dims in ([1, 1], [2, 2], [64, 64])]
-        yield program(f"calls/{kernels}", text, sizes[0], compare=False, sizes=sizes, repetitions=101, needs=["graph"])
+        sizes = [{"inputs": {"x0": {"dims": dims}}} for dims in ([1, 1], [2, 2], [64, 64])]
+        yield program(f"calls/{kernels}", text, sizes[-1]["inputs"], sizes=sizes, repetitions=101, needs=["graph"])
 
 
 def matrix_sweep(passed):
     """latency[schedule][shape]: first what the cost model would choose among, then each of them at every size."""
-    for n, k in MATMUL_PAIRS:
-        yield {"id": f"matrix/{n}x{k}", "kind": "schedules", "n": n, "k": k, "m": MATMUL_ROWS, "top": 3, "needs": ["matmul_mma"], "expands": True}
+    for n, k, layers in MATMUL_PAIRS:
+        yield {"id": f"matrix/{n}x{k}", "kind": "schedules", "n": n, "k": k, "m": MATMUL_ROWS, "copies": layers, "top": 3, "needs": ["matmul_mma"], "expands": True}
 
 
 def matrix_cases(case, result):
     """Cases that follow from the answer to one of matrix_sweep."""
     for schedule, shapes in result.get("schedules", {}).items():
         yield {"id": f"{case['id']}/{schedule}", "kind": "matmul", "n": case["n"], "k": case["k"], "m": sorted({each["m"] for each in shapes}),
-               "schedule": schedule, "repetitions": 9, "needs": case["needs"]}
+               "copies": case["copies"], "schedule": schedule, "repetitions": 9, "needs": case["needs"]}
 
 
 def texts(batch, length, below):
@@ -248,12 +250,19 @@ def texts(batch, length, below):
     return {"ids": {"dims": [batch, length], "below": below}, "mask": {"dims": [batch, length], "lengths": lengths}}
 
 
-def model_sweep(passed):
-    """Over packed rows. First a small encoder that the reference evaluator can follow, then the real sizes, timed."""
-    yield program("models/small", encoder(2, 64, 2, 128, 97), texts(2, 9, 97), 0.05, packed=True, needs=["graph"])
-    for name, sizes in (("minilm", (6, 384, 12, 1536, 30522)), ("bert_base", (12, 768, 12, 3072, 30522))):
-        shapes = [texts(*dims, 30522) for dims in ((1, 16), (1, 128), (8, 128), (32, 64), (32, 128), (64, 512))]
-        yield program(f"models/{name}", encoder(*sizes), shapes[0], compare=False, packed=True, time=True, sizes=shapes, needs=["graph", "attention_mma"])
+# (layers, hidden, heads, inner, vocabulary), (texts, longest) of the calls that are timed, rungs needed.
+MODELS = {"small": ((2, 64, 2, 128, 97), ((2, 9), (3, 4)), ["graph"]),
+          "minilm": ((6, 384, 12, 1536, 30522), ((1, 16), (1, 128), (8, 128), (32, 64), (32, 128), (64, 512)), ["graph", "attention_mma"]),
+          "bert_base": ((12, 768, 12, 3072, 30522), ((1, 16), (1, 128), (8, 128), (32, 64), (32, 128), (64, 512)), ["graph", "attention_mma"])}
+
+
+def model_sweep(passed, expected=EXPECTED):
+    """Over packed rows, every call compared before it is timed: with the reference evaluator where that can follow, and with rows of what a CPU gave (expected.py)."""
+    for name, (sizes, shapes, needs) in MODELS.items():
+        below = sizes[-1]
+        calls = [{"inputs": texts(*dims, below), "expected": str(expected / f"{name}_{dims[0]}x{dims[1]}")} for dims in shapes]
+        yield program(f"models/{name}", encoder(*sizes), calls[0]["inputs"], 0.03, compare=name == "small", passes=3 if name == "small" else 1, packed=True, time=True,
+                      sizes=calls, needs=needs)
 
 
 def unit_kernel_cases(capability):
@@ -261,10 +270,11 @@ def unit_kernel_cases(capability):
     for primitive in json.loads((PRIMITIVES / "primitives.json").read_text(encoding="utf8")):
         least, newest, needs = primitive.pop("capability", 80), primitive.pop("newest", capability), primitive.pop("needs")
         if least <= capability <= newest:
-            # Sums may round otherwise on a GPU; what only moves must arrive as it left.
+            # Sums may round otherwise on a GPU, but for those of small whole numbers; what only moves must arrive as it left.
             expected = PRIMITIVES / "expected"
             known = {"expected": str(expected)} if (expected / f"{primitive['name']}.out0.npy").exists() else {}
-            yield {"needs": needs, "case": {"id": f"primitives/{primitive['name']}", "kind": "raw", "source": str(PRIMITIVES / f"{primitive['name']}.cu"), **known, **primitive}}
+            source = PRIMITIVES / f"{primitive.pop('source', primitive['name'])}.cu"
+            yield {"needs": needs, "case": {"id": f"primitives/{primitive['name']}", "kind": "raw", "source": str(source), **known, **primitive}}
 
 
 def primitive_cases(folder, capability):

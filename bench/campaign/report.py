@@ -10,21 +10,23 @@ def summarise(results, passed, closed, stopped, information):
     for entry in results:
         name, part = entry["case"]["id"], entry["part"]
         if entry["status"] != "ended" or "error" in entry or not entry.get("right", True):
-            summary["failures"].append({"case": name, "status": entry["status"], "error": entry.get("error"), "difference": entry.get("difference")})
+            summary["failures"].append({"case": name, "status": entry["status"], "error": entry.get("error"), "difference": worst(entry)})
+        # The time of a wrong result is none.
+        rows, calls = ([each for each in entry.get(kind, []) if each.get("right", True)] for kind in ("rows", "calls"))
         if part == "torch":
-            summary["torch_attention"] = entry.get("rows", [])
+            summary["torch_attention"] = rows
         elif part in ("matmul", "attention", "ragged"):
-            summary[part] += entry.get("rows", [])
+            summary[part] += rows
         elif part == "calls":
-            for call in entry.get("calls", []):
+            for call in calls:
                 summary["calls"].append({"kernels": len(entry.get("launches", [])), "dims": "x".join(map(str, call["dims"])),
                                          **{name: call[name] for name in ("median_us", "host_us", "first_host_us", "second_host_us")}})
         elif part == "models":
-            for call in entry.get("calls", []):
+            for call in calls:
                 summary["models"].append({"model": name.split("/")[-1], "dims": "x".join(map(str, call["dims"])), "host_us": call["host_us"],
                                           "rows": call.get("rows"), "median_us": call["median_us"], "launches": len(entry.get("launches", []))})
         elif part == "matrix":
-            for row in entry.get("rows", []):
+            for row in rows:
                 shape = f"{row['m']}x{row['n']}x{row['k']}"
                 summary["matrix"].setdefault(entry["case"].get("schedule", row["schedule"]), {})[shape] = row["median_us"]
         elif part == "sanitizer":
@@ -34,6 +36,12 @@ def summarise(results, passed, closed, stopped, information):
         summary["matmul_geometric_mean"] = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
         summary["matmul_least"] = min(ratios)
     return summary
+
+
+def worst(entry):
+    """The largest difference that an entry tells of; one that is not finite is worse than any."""
+    found = [each["difference"] for each in (entry, *entry.get("rows", []), *entry.get("calls", [])) if "difference" in each]
+    return max(found, key=lambda each: math.inf if isinstance(each, str) else each, default=None)
 
 
 def torch_key(row):
@@ -56,13 +64,18 @@ def markdown(summary):
         text += "## Matmul with bias, bf16, against cuBLASLt\n\n"
         if "matmul_geometric_mean" in summary:
             text += f"Geometric mean of heuristic / ours: {summary['matmul_geometric_mean']:.3f}, least {summary['matmul_least']:.3f} (over 1: ours is faster).\n\n"
+        text += ("Each product's weight is another copy; warm: one product again and again; cold: one alone after memory larger than the L2 cache was written, with about a "
+                 "microsecond of events on both sides.\n\n")
         lines = []
         for row in summary["matmul"]:
             ours, theirs, best = row["median_us"], row.get("heuristic_us"), row.get("best_us")
             work = 2e-6 * row["m"] * row["n"] * row["k"]
+            extremes = []
+            for each in (row.get("warm", {}), row.get("cold", {})):
+                extremes += [f"{each['median_us']:.2f}" if each else "", f"{each['heuristic_us'] / each['median_us']:.3f}" if each.get("heuristic_us") else ""]
             lines.append((row["m"], row["n"], row["k"], f"{ours:.2f}", f"{work / ours:.1f}", f"{theirs:.2f}" if theirs else "", f"{theirs / ours:.3f}" if theirs else "",
-                          f"{best / ours:.3f}" if best else "", row["schedule"]))
-        text += table(("M", "N", "K", "us", "TFLOP/s", "cuBLASLt us", "heuristic / ours", "best / ours", "schedule"), lines)
+                          f"{best / ours:.3f}" if best else "", *extremes, row["schedule"]))
+        text += table(("M", "N", "K", "us", "TFLOP/s", "cuBLASLt us", "heuristic / ours", "best / ours", "warm us", "heuristic / ours", "cold us", "heuristic / ours", "schedule"), lines)
     if summary["attention"]:
         torch = {torch_key(row): row["median_us"] for row in summary["torch_attention"]}
         lines = []

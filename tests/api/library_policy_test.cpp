@@ -186,7 +186,7 @@ TEST(FakeLibrary, NothingIsLeft) {
   tests::FakeCublasLt library(fake);
   {
     const auto made = runtime::cuda::CublasLt::make(runtime::cuda::DeviceContext::open(fake.driver()), library.functions());
-    EXPECT_EQ(made->algorithms({.m = 3, .n = 4, .k = 5, .dtype = ir::DType::F16}, 8).size(), 2u);
+    EXPECT_EQ(made->algorithms({.m = 3, .n = 4, .k = 5, .dtype = ir::DType::F16}, 8).size(), 4u);
     EXPECT_EQ(library.objects(), 1);
   }
   EXPECT_EQ(library.objects(), 0);

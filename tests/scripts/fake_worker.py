@@ -23,12 +23,13 @@ for line in sys.stdin:
         print("a library says something\n{not json", flush=True)
     end = {"end": case["id"], "right": fate != "wrong", "difference": 0.5 if fate == "wrong" else 0.0}
     if case["kind"] in ("matmul", "attention") and fate == "right":
-        shapes = [{"m": m, "n": case["n"], "k": case["k"], "heuristic_us": 12.0, "best_us": 11.0} for m in case["m"]] if case["kind"] == "matmul" else [
+        shapes = [{"m": m, "n": case["n"], "k": case["k"], "heuristic_us": 12.0, "best_us": 11.0, "warm": {"median_us": 8.0, "heuristic_us": 10.0},
+                   "cold": {"median_us": 20.0, "heuristic_us": 21.0}} for m in case["m"]] if case["kind"] == "matmul" else [
             *(dict(zip(("batch", "heads", "length", "head"), shape)) for shape in case.get("shapes", [])), *case.get("ragged", [])]
         end = {"end": case["id"], "rows": [{**shape, "median_us": 10.0, "schedule": case.get("schedule", "plain")} for shape in shapes]}
     if "sizes" in case and fate == "right":
         launches = case["text"].count("softmax(")
-        end["calls"] = [{"dims": next(iter(size.values()))["dims"], "median_us": 2.0 * launches, "host_us": 5 + 3.0 * launches, "first_host_us": 50.0, "second_host_us": 90.0}
+        end["calls"] = [{"dims": next(iter(size["inputs"].values()))["dims"], "median_us": 2.0 * launches, "host_us": 5 + 3.0 * launches, "first_host_us": 50.0, "second_host_us": 90.0}
                         for size in case["sizes"]]
         end["launches"] = [{}] * launches
     if case["kind"] == "information":

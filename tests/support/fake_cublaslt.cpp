@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr LibraryStatus success = cuda::library_success, invalid_value = 7;
 constexpr std::uint64_t algorithm_mark = 0xa190;
+constexpr double algorithm_microseconds[] = {3, 0, 2, 2.5};  // 0: does not run
 
 struct Description {
   int compute = 0, scale = 0, epilogue = cuda::epilogue_default, bias_type = -1, transpose_a = 0;
@@ -167,10 +169,11 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
         std::any_of(std::begin(wishes.alignments), std::end(wishes.alignments), [](std::uint32_t bytes) { return bytes > 64; }))
       return invalid_value;
     if (state->nothing) return cuda::library_not_supported;
-    *found = std::min(wanted, 2);
+    *found = std::min(wanted, static_cast<int>(std::size(algorithm_microseconds)));
     for (int i = 0; i < *found; ++i) {
       results[i] = {};
       results[i].algorithm.words[0] = algorithm_mark;
+      results[i].algorithm.words[1] = static_cast<std::uint64_t>(i);
       results[i].workspace_bytes = 1024;
     }
     return success;
@@ -189,14 +192,18 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
     std::memcpy(&one, alpha, sizeof one);
     std::memcpy(&zero, beta, sizeof zero);
     if (one != 1 || zero != 0 || c != d || c_layout != d_layout || !fits(work.description, work.a, work.b, work.d)) return invalid_value;
-    if (static_cast<const cuda::LibraryAlgorithm*>(algorithm)->words[0] != algorithm_mark) return invalid_value;
+    const auto& words = static_cast<const cuda::LibraryAlgorithm*>(algorithm)->words;
+    if (words[0] != algorithm_mark || words[1] >= std::size(algorithm_microseconds)) return invalid_value;
+    const double microseconds = algorithm_microseconds[words[1]];
+    if (microseconds == 0) return cuda::library_not_supported;
     if (workspace == 0 || workspace % 256 != 0 || workspace_bytes < 1024) return invalid_value;
     state->asked.push_back(
         {work.d.rows, work.d.columns, work.b.rows, work.description.epilogue, work.d.type, work.description.transpose_a != 0});
-    state->cuda->push(stream, [state, work](FakeGpu& gpu) {
+    const auto run = [state, work](FakeGpu& gpu) {
       ++state->run;
       return run_work(gpu, work);
-    });
+    };
+    state->cuda->push(stream, run, microseconds);
     return success;
   };
   return table;

@@ -60,7 +60,9 @@ struct FakeCuda::State {
   std::map<const std::byte*, std::size_t> pinned;
   std::vector<std::unique_ptr<FakeFunction>> functions;
 
-  static FakeStream& stream_of(cuda::Stream stream) { return *reinterpret_cast<FakeStream*>(stream); }
+  FakeStream default_stream;  // null
+
+  FakeStream& stream_of(cuda::Stream stream) { return stream == nullptr ? default_stream : *reinterpret_cast<FakeStream*>(stream); }
 
   // What every call does first: counts, injected failures, and the fault that nothing survives.
   Result enter(const std::string& function) {
@@ -233,7 +235,7 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
   driver.memory_allocate_async = [state](Address* address, std::size_t bytes, cuda::Stream stream) {
     const Result result = state->enter("memory_allocate_async");
     if (result != cuda::success) return result;
-    if (State::stream_of(stream).capturing) return Result{900};
+    if (state->stream_of(stream).capturing) return Result{900};
     // What this stream freed before can be taken again.
     if (const Result drained = state->drain(stream); drained != cuda::success) return drained;
     return state->allocate(address, bytes);
@@ -305,6 +307,7 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     const Result result = state->enter("fill_bytes");
     if (result != cuda::success) return result;
     state->push(stream, [state = state.get(), target, value, bytes] {
+      state->microseconds += 1000;
       return state->gpu->write(target, std::vector<std::byte>(bytes, std::byte{value})) ? cuda::success : cuda::illegal_address;
     });
     return cuda::success;
@@ -375,15 +378,15 @@ void add_streams(cuda::Driver& driver, const std::shared_ptr<State>& state) {
   driver.stream_synchronize = [state](cuda::Stream stream) {
     const Result result = state->enter("stream_synchronize");
     if (result != cuda::success) return result;
-    return State::stream_of(stream).capturing ? Result{900} : state->drain(stream);
+    return state->stream_of(stream).capturing ? Result{900} : state->drain(stream);
   };
   driver.capture_begin = [state](cuda::Stream stream, int) {
     const Result result = state->enter("capture_begin");
-    if (result == cuda::success) State::stream_of(stream).capturing = true;
+    if (result == cuda::success) state->stream_of(stream).capturing = true;
     return result;
   };
   driver.capture_end = [state](cuda::Stream handle, cuda::Graph* graph) {
-    FakeStream& stream = State::stream_of(handle);
+    FakeStream& stream = state->stream_of(handle);
     stream.capturing = false;
     std::vector<Operation> captured = std::exchange(stream.captured, {});
     const Result result = state->enter("capture_end");
@@ -476,9 +479,12 @@ void FakeCuda::fault(Result result, int launches) {
   state_->launches_to_fault = launches;
 }
 
-void FakeCuda::push(cuda::Stream stream, std::function<Result(FakeGpu&)> work) {
+void FakeCuda::push(cuda::Stream stream, std::function<Result(FakeGpu&)> work, double microseconds) {
   const std::lock_guard lock(state_->mutex);
-  state_->push(stream, [state = state_.get(), work = std::move(work)] { return work(*state->gpu); });
+  state_->push(stream, [state = state_.get(), work = std::move(work), microseconds] {
+    state->microseconds += microseconds;
+    return work(*state->gpu);
+  });
 }
 
 int FakeCuda::calls(const std::string& function) const {

@@ -65,8 +65,8 @@ class FakeCuda {
   void fail(const std::string& function, Result result, int calls = 0);
   // The launch after `launches` more (replayed ones included) faults when it runs.
   void fault(Result result, int launches = 0);
-  // Work of a library on a stream; captured where the stream captures.
-  void push(runtime::cuda::Stream stream, std::function<Result(FakeGpu&)> work);
+  // Work of a library on a stream, and what it takes; captured where the stream captures. A kernel takes 1 us, a fill 1000.
+  void push(runtime::cuda::Stream stream, std::function<Result(FakeGpu&)> work, double microseconds = 1);
   int calls(const std::string& function) const;  // so far
   void forget_calls();
   std::int64_t kernels_run() const;

@@ -60,7 +60,7 @@ class OnAPretendedGpu(unittest.TestCase):
             self.assertEqual(self.works(), expected)  # kernels of the cache
 
     def test_doctor_describes_the_gpu(self):
-        self.assertRegex(self.anydim("doctor").stdout, r"gpu +Pretended GPU, compute capability 13\.0, 2 multiprocessors, 1073741824 bytes, driver for CUDA 13\.0\n")
+        self.assertRegex(self.anydim("doctor").stdout, r"gpu +Pretended GPU, compute capability 13\.0, 2 multiprocessors at up to 1000 MHz, 1073741824 bytes, driver for CUDA 13\.0\n")
 
     def test_no_device(self):
         self.refused(6, f"the CUDA driver finds no GPU; {USE_THE_CPU}", gpu="devices=0")
