@@ -57,7 +57,7 @@ std::vector<ir::Tensor> run_raw_kernel(const CompileTarget& target, const RawKer
   compiled.code = output.code;
   compiled.scratch_bytes = 0;
   compiled.launches = {kernel.launch};
-  const cuda::CudaKernel loaded(context, region, {{}, {"raw", {}}, 0}, compiled);
+  const cuda::CudaKernel loaded(context, region, {{}, {"raw", {}}, 0}, compiled, std::nullopt);
 
   const RawStream stream(context);
   const cuda::Driver& driver = context->driver();

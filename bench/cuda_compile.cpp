@@ -23,8 +23,8 @@ using namespace anydim;
 // Takes kernels and constants, and runs nothing.
 class NoDevice : public runtime::Device {
  public:
-  std::shared_ptr<const runtime::DeviceKernel> load(const ir::Region&, const ir::DispatchTable::Entry&,
-                                                    const ir::CompiledKernel&) override {
+  std::shared_ptr<const runtime::DeviceKernel> load(const ir::Region&, const ir::DispatchTable::Entry&, const ir::CompiledKernel&,
+                                                    std::optional<runtime::KernelTrial>) override {
     return std::make_shared<runtime::DeviceKernel>();
   }
   std::unique_ptr<runtime::ConstantStore> constants() override {

@@ -127,6 +127,13 @@ class CudaBackend : public ir::Backend, public ir::ScheduleSpace {
     return compile_emitted(*nvrtc(), options_.target, options_.output, emitted, name);
   }
 
+  std::shared_ptr<const ir::Backend> twins() const override {
+    if (options_.checked) return nullptr;
+    CudaOptions options = options_;
+    options.checked = true;
+    return std::make_shared<const CudaBackend>(options);
+  }
+
   LibraryChoice library_schedule(const ir::Region& region) const override {
     const auto known = known_form(region);
     LibraryForm library = library_form(inputs_of(region, *known));

@@ -71,6 +71,7 @@ ir::CompiledKernel compile_emitted(const Nvrtc& nvrtc, const CudaTarget& target,
   kernel.code = std::move(produced.code);
   kernel.scratch_bytes = emitted.workspace_bytes;
   kernel.launches = emitted.launches;
+  kernel.waits = emitted.waits;
   return kernel;
 }
 

@@ -75,7 +75,7 @@ class WgmmaEmitter {
     if (schedule_.split > 1) entry.line("synchronise_cluster();  // others read this block's sums until here");
     kernel_.end_entry();
 
-    EmittedKernel result;
+    EmittedKernel result{.waits = true};
     ir::Dim blocks = tile_count(form_, shape_);
     if (schedule_.persistent) {
       const std::int64_t at_once = kernel_.target().multiprocessors * schedule_.blocks / together;

@@ -30,9 +30,10 @@ struct PlanInputs {
 };
 
 struct EmittedKernel {
-  std::string source;  // CUDA C++, whole (KernelWriter::finish)
-  std::vector<ir::DeviceLaunch> launches;
+  std::string source{};  // CUDA C++, whole (KernelWriter::finish)
+  std::vector<ir::DeviceLaunch> launches{};
   ir::Dim workspace_bytes{};  // over the region's symbols
+  bool waits = false;         // as ir::CompiledKernel::waits
 };
 
 // One skeleton and way to compute it. Stateless: safe to share between threads.

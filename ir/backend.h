@@ -23,8 +23,11 @@ namespace anydim::ir {
 
 // Set by the first failing check of a launch (compare-exchange on `check` from -1); read after the launch.
 struct KernelError {
-  std::int32_t check = -1;  // index into LoopForm::checks
+  std::int32_t check = -1;  // index into LoopForm::checks; wait_ran_out
   std::int64_t value = 0;   // offending value
+  // A wait of a checked twin (Backend::twins) ended without what it waited for, and the launch with it. `value`: bits 40 and up the block, 28 to 39 the
+  // thread, 20 to 27 the barrier's number, 19 the parity waited for, below that the iteration.
+  static constexpr std::int32_t wait_ran_out = -2;
 };
 
 struct HostFunctions;  // ir/host_functions.h: libm entry points that a kernel calls through its arguments
@@ -99,6 +102,7 @@ struct CompiledKernel {
   Dim scratch_bytes;  // over the region's symbols; not initialised. CPU: scratch of one running worker, 64-byte aligned; CUDA: the workspace
   KernelResources resources{};
   std::vector<DeviceLaunch> launches{};  // CUDA; empty on the CPU
+  bool waits = false;                    // CUDA: threads wait in loops for what others or copies do, so that a fault could hang the device
 };
 
 // How a constant operand (a weight) is stored for the device: chosen before schedules, the same for all buckets of all regions that read it.
@@ -130,6 +134,10 @@ class Backend {
   virtual std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const = 0;
   // Safe to call from several threads at once. Throws Error{Internal} where a candidate does not compile.
   virtual CompiledKernel compile(const Region& region, const Bucket& bucket, const Schedule& schedule) const = 0;
+
+  // Gives the checked twins of this backend's kernels: the same launches, but for their shared memory, with waits that end after a bounded time, then trap. Null: there
+  // are none.
+  virtual std::shared_ptr<const Backend> twins() const { return nullptr; }
 
   // The schedule that has a library compute the region, or why no library does (policy `library`).
   struct LibraryChoice {

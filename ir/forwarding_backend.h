@@ -28,6 +28,7 @@ class ForwardingBackend : public Backend {
   CompiledKernel compile(const Region& region, const Bucket& bucket, const Schedule& schedule) const override {
     return inner_->compile(region, bucket, schedule);
   }
+  std::shared_ptr<const Backend> twins() const override { return inner_->twins(); }
   LibraryChoice library_schedule(const Region& region) const override { return inner_->library_schedule(region); }
   std::optional<CompiledKernel> compile_shapes(const ShapeProgram& program) const override { return inner_->compile_shapes(program); }
 

@@ -173,8 +173,8 @@ class CpuSession : public DeviceSession {
 
 class CpuDevice : public Device {
  public:
-  std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry&,
-                                           const ir::CompiledKernel& kernel) override {
+  std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry&, const ir::CompiledKernel& kernel,
+                                           std::optional<KernelTrial>) override {
     return std::make_shared<const CpuKernel>(region, kernel);
   }
   std::unique_ptr<ConstantStore> constants() override { return std::make_unique<CpuConstants>(); }

@@ -1,5 +1,7 @@
 #include "runtime/cuda_device.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "runtime/cuda_kernel.h"
@@ -9,8 +11,13 @@
 namespace anydim::runtime::cuda {
 
 std::shared_ptr<const DeviceKernel> CudaDevice::load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                                                     const ir::CompiledKernel& kernel) {
-  return std::make_shared<const CudaKernel>(context_, region, entry, kernel, wants_library(kernel) ? library() : nullptr);
+                                                     const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) {
+  return std::make_shared<const CudaKernel>(context_, region, entry, kernel, std::move(trial), wants_library(kernel) ? library() : nullptr);
+}
+
+std::string CudaDevice::machine() const {
+  const Properties& properties = context_->properties();
+  return fmt::format("{} {} {}", properties.name, properties.capability, properties.driver_version);
 }
 
 std::shared_ptr<const CublasLt> CudaDevice::library() {

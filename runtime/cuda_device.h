@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_context.h"
@@ -18,7 +20,8 @@ class CudaDevice : public Device {
   const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
 
   std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                                           const ir::CompiledKernel& kernel) override;
+                                           const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) override;
+  std::string machine() const override;
   std::unique_ptr<ConstantStore> constants() override;
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,7 +26,7 @@ class CudaKernel : public DeviceKernel {
   // Loads the module and checks it against the device's limits. Throws Error{Resource} naming region and schedule.
   // `library`: not null where a launch is a product that it carries out.
   CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region, const ir::DispatchTable::Entry& entry,
-             const ir::CompiledKernel& kernel, std::shared_ptr<const CublasLt> library = nullptr);
+             const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial, std::shared_ptr<const CublasLt> library = nullptr);
   ~CudaKernel() override;
 
   const std::vector<ir::DeviceLaunch>& launches() const { return launches_; }
@@ -50,9 +51,11 @@ class CudaKernel : public DeviceKernel {
   // "region matmul_3, schedule matmul_mma bm=64, n = 7, m = 384".
   std::string describe(std::span<const std::int64_t> extents) const;
 
-  // The first launch anywhere is waited for, so that a fault is known to be this kernel's.
-  bool proven() const { return proven_.load(std::memory_order_relaxed); }
-  void set_proven() const { proven_.store(true, std::memory_order_relaxed); }
+  // The first launch anywhere is waited for, so that a fault is known to be this kernel's. Where there is one it is the twin's, whose error slot the host can
+  // read when the context is lost.
+  bool proven() const { return proven_.load(std::memory_order_acquire); }
+  void set_proven() const;
+  const CudaKernel* twin() const { return twin_.get(); }
 
  private:
   std::shared_ptr<DeviceContext> context_;
@@ -67,8 +70,14 @@ class CudaKernel : public DeviceKernel {
   ir::ShapeInterpreter sizes_;
   std::size_t size_count_ = 0;
   bool grids_grow_ = true;
+  std::unique_ptr<const CudaKernel> twin_;
+  std::function<void()> passed_;
+  mutable std::once_flag told_;
   mutable std::atomic<bool> proven_{false};
 };
+
+// What a wait that ran out was: "block 3, thread 64, barrier 5, parity 1, iteration 7".
+std::string describe_wait(const ir::KernelError& error);
 
 // Whether the value of `dim` can only grow as its leaves, none of them negative, do. No: not known to.
 bool grows_with_leaves(const ir::Dim& dim);
@@ -104,6 +113,8 @@ class PreparedLaunch {
   // `behind_kernel`: the stream's last operation is a launch, so this one may start before that one ends where it knows how to wait.
   // Throws Error{Internal} where the library refuses a product.
   Result issue(const Driver& driver, Stream stream, bool behind_kernel);
+  // The kernel's twin instead, with another error slot.
+  Result issue_twin(const Driver& driver, Stream stream, Address error);
 
  private:
   struct Product {
@@ -113,11 +124,14 @@ class PreparedLaunch {
     CublasLt::Algorithm algorithm;
   };
   std::optional<Product> product_;
-  Function function_ = nullptr;
+  Result start(const Driver& driver, Stream stream, bool early, Function function);
+
+  const CudaKernel* kernel_ = nullptr;
+  std::size_t index_ = 0;  // among its launches
   LaunchConfiguration configuration_{};
   bool dependent_ = false;
   std::array<std::int32_t, 3> cluster_{1, 1, 1};
-  std::vector<Address> words_;
+  std::vector<Address> words_;  // buffers, extents, error slot, workspace
   std::vector<TensorMapBytes> maps_;
   std::vector<void*> parameters_;  // into the two above
 };

@@ -33,7 +33,7 @@ PinnedBlock::PinnedBlock(std::shared_ptr<DeviceContext> context, std::size_t byt
   void* address = nullptr;
   // Whole pages at least: blocks are kept and reused for other sizes.
   const std::size_t rounded = (bytes + 4095) / 4096 * 4096 + (bytes == 0 ? 4096 : 0);
-  if (const Result result = context_->driver().host_allocate(&address, rounded, 0); result != success) {
+  if (const Result result = context_->driver().host_allocate(&address, rounded, host_memory_mapped); result != success) {
     if (result != out_of_memory) context_->fail(result, "taking host memory for copies from and to the GPU");
     throw Error(ErrorKind::Resource, "out of memory: the system gives no more pages that the GPU can copy to; give smaller inputs");
   }
@@ -45,6 +45,12 @@ PinnedBlock::~PinnedBlock() {
   if (data_ == nullptr) return;
   context_->enter_quietly();
   context_->driver().host_free(data_);
+}
+
+Address PinnedBlock::device_address() const {
+  Address address = 0;
+  context_->check(context_->driver().host_device_address(&address, data_, 0), "mapping host memory for the GPU");
+  return address;
 }
 
 PinnedBlock::PinnedBlock(PinnedBlock&& other) noexcept

@@ -42,6 +42,7 @@ class PinnedBlock {
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  Address device_address() const;  // for kernels; what they write outlives the context
 
  private:
   std::shared_ptr<DeviceContext> context_;

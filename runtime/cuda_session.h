@@ -109,6 +109,7 @@ class CudaSession : public DeviceSession, private FrameMemory {
   void copy_rows_in();
   void flush();
   void issue(std::vector<Step>& steps, bool capturing, Stream stream);
+  void prove(Step& step, Stream stream);
   void start_recording(std::size_t steps);
   void finish_recording(const std::vector<Step>& steps);
   std::vector<ir::Tensor> copy_out(std::span<const std::int64_t> slots, const std::function<Address(std::int32_t)>& address);
@@ -152,7 +153,7 @@ class CudaSession : public DeviceSession, private FrameMemory {
   StreamMemory activations_;   // of whole calls, outputs behind them
   FrameStack outputs_memory_;  // of other calls
   PinnedBlock plan_;           // as on the device, with small inputs behind it
-  PinnedBlock errors_;         // as they come back
+  PinnedBlock errors_;         // as they come back; behind them that of a kernel on trial
   BlockPoolOf<PinnedBlock> output_blocks_;
   TensorMapCache maps_;
 

@@ -51,6 +51,7 @@ enum FunctionAttribute : int {
   dynamic_shared_bytes = 8,       // settable; needed above 48 KB
   non_portable_cluster_size = 14  // settable; needed above 8 blocks
 };
+inline constexpr unsigned host_memory_mapped = 2;
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_default = 0;
 inline constexpr int capture_thread_local = 1;

@@ -84,13 +84,22 @@ class DeviceSession {
   virtual CallMemory memory() const = 0;
 };
 
+// What runs in a kernel's place on a machine where that has not run yet.
+struct KernelTrial {
+  ir::CompiledKernel twin;
+  std::function<void()> passed;  // to be told when the twin has run to its end; any thread
+};
+
 // Shared by executables and threads.
 class Device {
  public:
   virtual ~Device() = default;
-  // Throws Error{Resource} for a kernel that this device cannot run. Any thread. `entry` is the one of the table that the kernel was made for.
+  // Throws Error{Resource} for a kernel that this device cannot run. Any thread. `entry` is the one of the table that the kernel was made for; with a
+  // `trial` the kernel does not run before its twin has.
   virtual std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                                                   const ir::CompiledKernel& kernel) = 0;
+                                                   const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) = 0;
+  // Name of what a trial holds for: the part and its driver. Empty: kernels are not tried here.
+  virtual std::string machine() const { return {}; }
   virtual std::unique_ptr<ConstantStore> constants() = 0;
   virtual std::unique_ptr<DeviceSession> open_session(const Executable& executable) = 0;
 };

@@ -24,8 +24,8 @@ constexpr std::chrono::seconds looking{60};
 
 ExactKernels::ExactKernels(const ir::Program& program, std::vector<bool> kernels, const ir::Backend& backend, Device& device,
                            const KernelCache* cache, int threads, Warning warn, std::int64_t most_bytes)
-    : program_(program), kernels_(std::move(kernels)), backend_(backend), device_(device), cache_(cache), threads_(threads),
-      warn_(std::move(warn)), most_bytes_(most_bytes) {
+    : program_(program), kernels_(std::move(kernels)), backend_(backend), device_(device), cache_(cache), trials_(backend, device, cache),
+      threads_(threads), warn_(std::move(warn)), most_bytes_(most_bytes) {
   if (std::ranges::find(kernels_, true) != kernels_.end()) thread_ = std::thread([this] { work(); });
 }
 
@@ -150,8 +150,8 @@ std::shared_ptr<const LoadedKernel> ExactKernels::make(const Key& key) {
     compiled = backend_.compile(region, entry.bucket, entry.schedule);
     if (cache_ != nullptr) cache_->store(name, *compiled);
   }
-  return std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region, entry, *compiled), compiled->resources, origin, name,
-                                                     static_cast<std::int64_t>(compiled->code.size())});
+  return std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region, entry, *compiled, trials_.trial_of(region, entry, *compiled)),
+                                                     compiled->resources, origin, name, static_cast<std::int64_t>(compiled->code.size())});
 }
 
 void ExactKernels::complete() {

@@ -16,6 +16,7 @@
 #include "ir/program.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_store.h"
+#include "runtime/kernel_trials.h"
 
 namespace anydim::runtime {
 
@@ -56,6 +57,7 @@ class ExactKernels {
   const ir::Backend& backend_;
   Device& device_;
   const KernelCache* cache_;
+  KernelTrials trials_;
   int threads_;
   Warning warn_;
   std::int64_t most_bytes_;

@@ -16,7 +16,7 @@ namespace {
 using Hash = std::array<std::uint8_t, 16>;
 
 constexpr std::string_view magic = "anydimk\n";
-constexpr std::uint32_t version = 4;
+constexpr std::uint32_t version = 5;
 constexpr std::size_t checked_header = magic.size() + 4 + 4 + sizeof(Hash) + 8;
 constexpr std::size_t header = checked_header + sizeof(Hash);
 
@@ -125,6 +125,7 @@ void write_payload(ByteWriter& writer, const ir::CompiledKernel& kernel) {
   writer.dim(kernel.scratch_bytes);
   writer.number(static_cast<std::uint32_t>(kernel.launches.size()));
   for (const ir::DeviceLaunch& launch : kernel.launches) write_launch(writer, launch);
+  writer.number(static_cast<std::uint8_t>(kernel.waits));
   writer.raw(kernel.code);
 }
 
@@ -145,6 +146,7 @@ ir::CompiledKernel read_payload(std::span<const std::byte> payload) {
   const auto launches = reader.number<std::uint32_t>();
   if (launches > most_launches) reject("a cached kernel has too many launches");
   for (std::uint32_t i = 0; i < launches; ++i) kernel.launches.push_back(read_launch(reader));
+  kernel.waits = reader.number<std::uint8_t>() != 0;
   kernel.code.assign(reader.rest().begin(), reader.rest().end());
   const bool needs_code =
       kernel.launches.empty() || std::ranges::any_of(kernel.launches, [](const ir::DeviceLaunch& launch) { return !launch.product; });

@@ -44,7 +44,7 @@ std::string printed(const ir::ShapeProgram& program) {
 KernelStore::KernelStore(const ir::Program& program, std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
                          WorkerPool& pool, Warning warn)
     : program_(program), backend_(std::move(backend)), device_(device), cache_(cache), pool_(pool), warn_(std::move(warn)),
-      target_(backend_->target()), generator_(backend_->generator()) {
+      target_(backend_->target()), generator_(backend_->generator()), trials_(*backend_, device, cache) {
   std::vector<ir::DispatchTable> own;
   for (const ir::Program::Kernel& kernel : program.kernels) own.push_back(kernel.table);
   auto tables = std::make_shared<KernelTables>();
@@ -143,6 +143,9 @@ bool KernelStore::load_cached(const Item& item) {
   if (cache_ == nullptr) return false;
   const auto kernel = cache_->load(key_of(item));
   if (!kernel) return false;
+  if (!item.is_shapes() &&
+      trials_.takes_compiler(program_.kernels[static_cast<std::size_t>(item.of().kernel)].region, item.entry(), *kernel))
+    return false;
   try {
     place(item, *kernel, KernelOrigin::Cache);
     return true;
@@ -174,10 +177,11 @@ void KernelStore::compile(const Item& item) {
   if (item.is_shapes()) {
     compiled = backend_->compile_shapes(program_.stages[static_cast<std::size_t>(item.stage)].shapes);
   } else {
-    const DispatchSet::Code& code = item.of();
-    const ir::DispatchTable::Entry& entry =
-        item.set->tables[static_cast<std::size_t>(code.kernel)].entries[static_cast<std::size_t>(code.entry)];
-    compiled = backend_->compile(program_.kernels[static_cast<std::size_t>(code.kernel)].region, entry.compiled_for(), entry.schedule);
+    const ir::DispatchTable::Entry& entry = item.entry();
+    if (trials_.wanted() && cache_ != nullptr) compiled = cache_->load(item.of().key);  // where its twin alone is missing
+    if (!compiled)
+      compiled =
+          backend_->compile(program_.kernels[static_cast<std::size_t>(item.of().kernel)].region, entry.compiled_for(), entry.schedule);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -197,9 +201,11 @@ void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, Kern
   } else {
     const DispatchSet::Code& code = item.of();
     const auto k = static_cast<std::size_t>(code.kernel);
-    const ir::DispatchTable::Entry& entry = item.set->tables[k].entries[static_cast<std::size_t>(code.entry)];
-    loaded = std::make_shared<LoadedKernel>(LoadedKernel{device_.load(program_.kernels[k].region, entry, kernel), kernel.resources, origin,
-                                                         code.key, static_cast<std::int64_t>(kernel.code.size())});
+    const ir::Region& region = program_.kernels[k].region;
+    const ir::DispatchTable::Entry& entry = item.entry();
+    loaded =
+        std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region, entry, kernel, trials_.trial_of(region, entry, kernel)),
+                                                    kernel.resources, origin, code.key, static_cast<std::int64_t>(kernel.code.size())});
   }
   const std::lock_guard lock(mutex_);
   auto tables = std::make_shared<KernelTables>(*tables_);

@@ -22,6 +22,7 @@
 #include "runtime/device.h"
 #include "runtime/dispatch_set.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/kernel_trials.h"
 #include "runtime/worker_pool.h"
 
 namespace anydim::runtime {
@@ -98,6 +99,9 @@ class KernelStore {
     std::int32_t stage = -1;  // not -1: the shape program of this stage instead
     bool is_shapes() const { return stage >= 0; }
     const DispatchSet::Code& of() const { return set->codes[code]; }
+    const ir::DispatchTable::Entry& entry() const {
+      return set->tables[static_cast<std::size_t>(of().kernel)].entries[static_cast<std::size_t>(of().entry)];
+    }
   };
   KernelKey key_of(const Item& item) const;
   bool load_cached(const Item& item);
@@ -117,6 +121,7 @@ class KernelStore {
   WorkerPool& pool_;
   Warning warn_;
   std::string target_, generator_;
+  KernelTrials trials_;
   std::atomic<std::uint64_t> version_{0};
 
   std::mutex retuning_;  // one change of tables at a time; taken before mutex_

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <random>
 
 #include "api/anydim.h"
+#include "api/schedule_choice.h"
+#include "ir/parse.h"
+#include "tests/runtime/temporary_folder.h"
 #include "tests/support/pretended_part.h"
 #include "tests/support/random_tensors.h"
 
@@ -185,6 +189,42 @@ TEST_P(PtxProgram, SizesThatOnlyTheDataTells) {
     }
   }
   EXPECT_EQ(part.gpu->findings(), "");
+}
+
+// Kernels that wait run first as their checked twins; what has passed is kept with the kernels.
+TEST(PtxTrials, WaitingKernelsRunAsTheirTwinsOnce) {
+  const char* text = R"(
+fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
+  %w = constant(bf16 (128, 64) @random(1))
+  %y = matmul(%x, %w)
+  return %y
+})";
+  const test::TemporaryFolder folder;
+  std::mt19937 random(5);
+  const std::vector<Tensor> given{tests::random_numbers(ir::DType::BF16, {200, 128}, random, 3)};
+  const std::vector<Tensor> want = evaluate_reference(ir::parse(text), given);
+  int trials[] = {1, 0};
+  for (const int wanted : trials) {
+    PretendedPart part("h200");
+    part.options.keep_kernels = true;
+    part.options.cache_folder = folder.path();
+    part.target.backend = std::make_shared<const ChosenSchedules>(part.target.backend, parse_schedule_filter("matmul_wgmma"));
+    std::shared_ptr<const runtime::Executable> executable;
+    try {
+      executable = compile_for(part.target, ir::parse(text), part.options);
+    } catch (const Error& error) {
+      if (lacks_compiler(error)) GTEST_SKIP() << error.what();
+      throw;
+    }
+    runtime::Context context(executable);
+    for (int call = 0; call < 3; ++call) {
+      const Tensor got = part.reporting([&] { return context.run(given); })[0];
+      for (std::int64_t i = 0; i < got.elements(); ++i)
+        ASSERT_NEAR(got.real_at(i), want[0].real_at(i), 0.02 * (1 + std::abs(want[0].real_at(i))));
+    }
+    EXPECT_EQ(part.fake->calls("host_device_address"), wanted);
+    EXPECT_EQ(part.gpu->findings(), "");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Parts, PtxProgram, testing::Values("a100", "h200"));

@@ -248,7 +248,7 @@ TEST_F(CudaSessionTest, KernelsThatDoNotFitTheDeviceAreRefusedAndCallsGoOn) {
     const ir::Schedule plain{.name = "plain", .fields = {}};
     ir::CompiledKernel kernel = tests::host_kernel_backend(test::scale_backend())->compile(region, {}, plain);
     change(kernel.launches.front());
-    return failure(ErrorKind::Resource, [&] { device_->load(region, {.bucket = {}, .schedule = plain}, kernel); });
+    return failure(ErrorKind::Resource, [&] { device_->load(region, {.bucket = {}, .schedule = plain}, kernel, std::nullopt); });
   };
   EXPECT_EQ(refusal([](ir::DeviceLaunch& launch) { launch.block = {512, 4, 1}; }),
             "region scale, schedule plain: the schedule wants 2048 threads a block, the GPU has at most 1024 (Pretended GPU)");

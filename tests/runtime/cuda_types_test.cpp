@@ -27,6 +27,7 @@ static_assert(sizeof(TensorMapBytes) == sizeof(CUtensorMap) && alignof(TensorMap
 static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(DeviceNumber) == sizeof(CUdevice) && sizeof(Result) == sizeof(CUresult));
 
 TEST(CudaTypes, NumbersAreThoseOfTheHeader) {
+  EXPECT_EQ(host_memory_mapped, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
   EXPECT_EQ(unsigned{device_memory_kind}, unsigned{CU_MEMORYTYPE_DEVICE});
   EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(no_device, CUDA_ERROR_NO_DEVICE);

@@ -58,6 +58,7 @@ struct FakeCuda::State {
   std::map<int, int> attributes;
   std::map<Address, std::size_t> allocations;
   std::map<const std::byte*, std::size_t> pinned;
+  std::map<std::byte*, Address> mapped;  // of those, what kernels write to: their twins in the GPU's memory
   std::vector<std::unique_ptr<FakeFunction>> functions;
 
   FakeStream default_stream;  // null
@@ -121,7 +122,11 @@ struct FakeCuda::State {
     ++kernels_run;
     microseconds += 1;
     if (planned_fault != cuda::success && launches_to_fault-- == 0) return std::exchange(planned_fault, cuda::success);
-    return gpu->launch(function.module, function.entry, shape, parameters);
+    const auto bytes = [&](std::byte* host) { return std::span(host, pinned.at(host)); };
+    for (const auto& [host, address] : mapped) gpu->write(address, bytes(host));
+    const Result result = gpu->launch(function.module, function.entry, shape, parameters);
+    for (const auto& [host, address] : mapped) gpu->read(address, bytes(host));
+    return result;
   }
 
   Result launch(const cuda::LaunchConfiguration& launch, FakeFunction& function, void** parameters) {
@@ -254,8 +259,22 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     state->pinned[static_cast<const std::byte*>(*address)] = bytes;
     return cuda::success;
   };
+  driver.host_device_address = [state](Address* address, void* host, unsigned) {
+    const Result result = state->enter("host_device_address");
+    if (result != cuda::success) return result;
+    if (!state->is_pinned(host)) return cuda::invalid_value;
+    const auto& [start, bytes] = *std::prev(state->pinned.upper_bound(static_cast<const std::byte*>(host)));
+    Address& base = state->mapped[const_cast<std::byte*>(start)];
+    if (base == 0) base = state->gpu->allocate(bytes);
+    *address = base + static_cast<Address>(static_cast<const std::byte*>(host) - start);
+    return cuda::success;
+  };
   driver.host_free = [state](void* address) {
     state->enter("host_free");
+    if (const auto found = state->mapped.find(static_cast<std::byte*>(address)); found != state->mapped.end()) {
+      state->gpu->free(found->second);
+      state->mapped.erase(found);
+    }
     state->pinned.erase(static_cast<const std::byte*>(address));
     std::free(address);
     return cuda::success;

@@ -1,0 +1,54 @@
+#include "runtime/kernel_trials.h"
+
+#include <utility>
+
+namespace anydim::runtime {
+
+namespace {
+
+// What the cache holds for a kernel that has passed: there is nothing to say but that.
+ir::CompiledKernel mark() {
+  ir::CompiledKernel kernel;
+  kernel.code.resize(1);
+  return kernel;
+}
+
+}  // namespace
+
+KernelTrials::KernelTrials(const ir::Backend& backend, const Device& device, const KernelCache* cache)
+    : cache_(cache), machine_(device.machine()) {
+  if (machine_.empty()) return;
+  twins_ = backend.twins();
+  if (twins_ == nullptr) return;
+  target_ = twins_->target();
+  generator_ = twins_->generator();
+}
+
+std::optional<KernelTrials::Keys> KernelTrials::keys_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                                                        const ir::CompiledKernel& kernel) const {
+  if (twins_ == nullptr || !kernel.waits) return std::nullopt;
+  const std::string bucket = to_string(entry.compiled_for()), schedule = to_string(entry.schedule);
+  return Keys{kernel_key("kernel", region.identity, bucket, schedule, target_, generator_),
+              kernel_key("passed on " + machine_, region.identity, bucket, schedule, target_, generator_)};
+}
+
+std::optional<KernelTrial> KernelTrials::trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                                                  const ir::CompiledKernel& kernel) const {
+  const std::optional<Keys> keys = keys_of(region, entry, kernel);
+  if (!keys || (cache_ != nullptr && cache_->load(keys->passed))) return std::nullopt;
+  std::optional<ir::CompiledKernel> twin = cache_ != nullptr ? cache_->load(keys->twin) : std::nullopt;
+  if (!twin) {
+    twin = twins_->compile(region, entry.compiled_for(), entry.schedule);
+    if (cache_ != nullptr) cache_->store(keys->twin, *twin);
+  }
+  return KernelTrial{std::move(*twin), [cache = cache_, passed = keys->passed] {
+                       if (cache != nullptr) cache->store(passed, mark());
+                     }};
+}
+
+bool KernelTrials::takes_compiler(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const {
+  const std::optional<Keys> keys = keys_of(region, entry, kernel);
+  return keys && (cache_ == nullptr || (!cache_->load(keys->passed) && !cache_->load(keys->twin)));
+}
+
+}  // namespace anydim::runtime

@@ -1,0 +1,42 @@
+// Which kernels a machine has not run yet. Where a kernel waits for other threads or copies, a fault of it, or hardware that is not as it was written for, could
+// hang the device: the first to run there is its checked twin (ir::Backend::twins), whose waits end. What has passed is remembered in the cache of kernels,
+// for this device and driver.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ir/backend.h"
+#include "runtime/device.h"
+#include "runtime/kernel_cache.h"
+
+namespace anydim::runtime {
+
+class KernelTrials {
+ public:
+  // `device` and `cache` (null: every process tries anew) outlive this.
+  KernelTrials(const ir::Backend& backend, const Device& device, const KernelCache* cache);
+
+  // What Device::load is to be given with a kernel of this entry; nothing where it needs no trial. Compiles the twin where the cache has none, and throws
+  // what that throws. Any thread.
+  std::optional<KernelTrial> trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                                      const ir::CompiledKernel& kernel) const;
+  // Whether any kernel is tried here at all.
+  bool wanted() const { return twins_ != nullptr; }
+  // Whether trial_of() would take the compiler.
+  bool takes_compiler(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const;
+
+ private:
+  struct Keys {
+    KernelKey twin, passed;
+  };
+  std::optional<Keys> keys_of(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const;
+
+  std::shared_ptr<const ir::Backend> twins_;  // null: none is tried
+  const KernelCache* cache_;
+  std::string machine_, target_, generator_;
+};
+
+}  // namespace anydim::runtime

@@ -1,0 +1,183 @@
+// Kernels that wait run on a machine only after their checked twins have.
+#include "runtime/kernel_trials.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "ir/error.h"
+#include "ir/forwarding_backend.h"
+#include "runtime/context.h"
+#include "runtime/cuda_device.h"
+#include "tests/runtime/programs.h"
+#include "tests/runtime/temporary_folder.h"
+#include "tests/support/host_kernels_gpu.h"
+
+namespace anydim::runtime {
+namespace {
+
+using ir::Tensor;
+
+constexpr std::int64_t shared_of_twins = 64;  // what their launches are known by
+
+class Twins : public ir::ForwardingBackend {
+ public:
+  explicit Twins(std::shared_ptr<const ir::Backend> inner) : ForwardingBackend(std::move(inner)) {}
+  std::string target() const override { return ForwardingBackend::target() + " checked"; }
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+    ++compiled;
+    ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
+    kernel.launches[0].shared_bytes = shared_of_twins;
+    return kernel;
+  }
+  mutable std::atomic<int> compiled{0};
+};
+
+// Of its two kernels, `scale` and `copy`, the first waits.
+class WaitingKernels : public ir::ForwardingBackend {
+ public:
+  explicit WaitingKernels(std::shared_ptr<const ir::Backend> inner) : ForwardingBackend(std::move(inner)) {}
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+    ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
+    kernel.waits = region.name == "scale";
+    return kernel;
+  }
+  std::shared_ptr<const ir::Backend> twins() const override { return own_twins; }
+  const std::shared_ptr<const Twins> own_twins = std::make_shared<const Twins>(tests::host_kernel_backend(test::scale_backend()));
+};
+
+// Tells twins from others, and lets the waits of twins run out.
+class TrialGpu : public tests::FakeGpu {
+ public:
+  int twins = 0, others = 0;
+  bool stuck = false;
+
+  tests::Address allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  void free(tests::Address address) override { inner_->free(address); }
+  bool write(tests::Address address, std::span<const std::byte> bytes) override { return inner_->write(address, bytes); }
+  bool read(tests::Address address, std::span<std::byte> bytes) override { return inner_->read(address, bytes); }
+  std::shared_ptr<void> load(const void* image) override { return inner_->load(image); }
+  std::vector<std::size_t> parameters(const std::shared_ptr<void>& module, const std::string& entry) override {
+    return inner_->parameters(module, entry);
+  }
+  tests::Result launch(const std::shared_ptr<void>& module, const std::string& entry, const Shape& shape,
+                       const std::vector<std::vector<std::byte>>& parameters) override {
+    const bool twin = shape.shared_bytes == shared_of_twins;
+    ++(twin ? twins : others);
+    if (!twin || !stuck) return inner_->launch(module, entry, shape, parameters);
+    tests::Address slot = 0;
+    std::memcpy(&slot, parameters[parameters.size() - 2].data(), sizeof slot);
+    const ir::KernelError error{
+        .check = ir::KernelError::wait_ran_out,
+        .value = std::int64_t{3} << 40 | std::int64_t{64} << 28 | std::int64_t{5} << 20 | std::int64_t{1} << 19 | 7};
+    EXPECT_TRUE(inner_->write(slot, std::as_bytes(std::span(&error, 1))));
+    return cuda::launch_failed;
+  }
+  tests::Result encode(cuda::TensorMapBytes&, int, tests::Address, std::span<const std::uint64_t>, std::span<const std::uint64_t>,
+                       std::span<const unsigned>, int) override {
+    return cuda::invalid_value;
+  }
+
+ private:
+  std::shared_ptr<tests::FakeGpu> inner_ = tests::host_kernel_gpu();
+};
+
+class KernelTrialTest : public testing::Test {
+ protected:
+  // As another process with the same folder of kernels.
+  struct Process {
+    explicit Process(const std::shared_ptr<const WaitingKernels>& backend, std::shared_ptr<const KernelCache> cache,
+                     int driver_version = 13000)
+        : fake(gpu, {.driver_version = driver_version}) {
+      ExecutableOptions options{.cache = std::move(cache)};
+      options.device = std::make_shared<cuda::CudaDevice>(cuda::DeviceContext::open(fake.driver()));
+      auto made = std::make_shared<const Executable>(test::scale_program(), backend, std::make_shared<WorkerPool>(1), std::move(options));
+      made->kernels().complete();
+      executable = made;
+    }
+    std::shared_ptr<TrialGpu> gpu = std::make_shared<TrialGpu>();
+    tests::FakeCuda fake;
+    std::shared_ptr<const Executable> executable;
+  };
+  std::shared_ptr<const KernelCache> cache() const {
+    return std::make_shared<const KernelCache>(folder_.path(), [](const std::string& warning) { ADD_FAILURE() << warning; });
+  }
+  void expect_scaled(Context& context, std::int64_t n) const {
+    const Tensor output = context.run({test::ramp(n)})[0];
+    for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
+  }
+
+  test::TemporaryFolder folder_;
+  std::shared_ptr<const WaitingKernels> backend_ =
+      std::make_shared<const WaitingKernels>(tests::host_kernel_backend(test::scale_backend()));
+};
+
+TEST_F(KernelTrialTest, TheFirstRunIsTheTwinsAndIsRemembered) {
+  {
+    Process first(backend_, cache());
+    Context context(first.executable), another(first.executable);
+    for (int call = 0; call < 4; ++call) expect_scaled(context, 33);
+    EXPECT_EQ(first.gpu->twins, 1);
+    EXPECT_EQ(first.gpu->others, 7);
+    expect_scaled(another, 33);
+    EXPECT_EQ(first.gpu->twins, 1);
+  }
+  EXPECT_GE(backend_->own_twins->compiled, 1);
+  const int compiled = backend_->own_twins->compiled;
+  Process second(backend_, cache());
+  Context context(second.executable);
+  expect_scaled(context, 33);
+  EXPECT_EQ(second.gpu->twins, 0);
+  EXPECT_EQ(backend_->own_twins->compiled, compiled);
+}
+
+TEST_F(KernelTrialTest, AnotherDriverTriesAgainWithTheTwinsOfBefore) {
+  Process first(backend_, cache());
+  Context context(first.executable);
+  expect_scaled(context, 33);
+  const int compiled = backend_->own_twins->compiled;
+  Process updated(backend_, cache(), 13010);
+  Context of_updated(updated.executable);
+  expect_scaled(of_updated, 33);
+  EXPECT_EQ(updated.gpu->twins, 1);
+  EXPECT_EQ(backend_->own_twins->compiled, compiled);
+}
+
+TEST_F(KernelTrialTest, WithoutAFolderEveryProcessTries) {
+  for (int process = 0; process < 2; ++process) {
+    Process one(backend_, nullptr);
+    Context context(one.executable);
+    for (int call = 0; call < 3; ++call) expect_scaled(context, 33);
+    EXPECT_EQ(one.gpu->twins, 1);
+  }
+}
+
+TEST_F(KernelTrialTest, AWaitThatRunsOutIsToldAndIsTriedAgain) {
+  Process first(backend_, cache());
+  first.gpu->stuck = true;
+  Context context(first.executable);
+  const auto message = [&] {
+    try {
+      context.run({test::ramp(33)});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Internal);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(),
+            "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out (block 3, thread 64, barrier 5, parity 1, "
+            "iteration 7): "
+            "CUDA_ERROR_LAUNCH_FAILED (as injected)");
+  EXPECT_TRUE(message().starts_with("the GPU cannot be used by this process any more, a kernel failed earlier (running the checked twin"));
+  EXPECT_EQ(first.gpu->others, 0);
+  Process second(backend_, cache());
+  Context of_second(second.executable);
+  expect_scaled(of_second, 33);
+  EXPECT_EQ(second.gpu->twins, 1);
+}
+
+}  // namespace
+}  // namespace anydim::runtime
