@@ -1,0 +1,86 @@
+// A model on the interpreter of PTX beside the CPU: what a GPU of a part would compute, where none is there.
+//
+//   ptx_model MODEL.onnx PART PRECISION BATCH LENGTH [whole]
+//
+// PART as codegen_cuda/target.h names them ("a100", "h200"), PRECISION f32, bf16 or f16. The mask hides half of every text; rows that it hides are not computed where that is proven to change
+// nothing. With `whole` every row of the default table is compiled, so that each region runs the kernel of its bucket; without, its general kernel. Prints a line of JSON: the largest
+// difference of any output from the CPU's in f32, kernels run, trials and seconds. Exit code 1: findings of the interpreter, or a difference of more than 1e-5 (f32), 2e-3 (f16) or 1e-2 (bf16)
+// of the largest value.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+
+#include "api/anydim.h"
+#include "ir/error.h"
+#include "tests/support/pretended_gpu.h"
+#include "tests/support/random_tensors.h"
+
+namespace {
+
+using namespace anydim;
+using Clock = std::chrono::steady_clock;
+
+double tolerance_of(ir::DType precision) { return precision == ir::DType::F32 ? 1e-5 : precision == ir::DType::F16 ? 2e-3 : 1e-2; }
+
+int run(const std::string& file, const char* part_name, const char* precision, std::int64_t batch, std::int64_t length, bool whole) {
+  CompileOptions options;
+  options.masked_rows = MaskedRows::Zero;
+  options.keep_kernels = false;
+  options.background = false;
+  options.threads = 2;
+  tests::PretendedGpu part(part_name);
+  ModelContext reference(Model::compile(load_model(file), options));
+  options.precision = parse_precision(precision);
+  const auto model = Model::compile({codegen_cuda::make_cuda_backend(part.cuda), part.device}, load_model(file), options);
+  if (whole) model->complete();
+  const std::vector<ir::Tensor> inputs = tests::random_texts(model->inputs(), batch, length, 1);
+  const std::vector<ir::Tensor> want = reference.run(inputs);
+  ModelContext context(model);
+  double largest = 0, magnitude = 0;
+  const auto begin = Clock::now();
+  for (int call = 0; call < 2; ++call) {  // on the stream, then as a graph
+    std::vector<ir::Tensor> got;
+    try {
+      got = context.run(inputs);
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n{}\n", error.what(), part.gpu->findings());
+      return 1;
+    }
+    for (std::size_t o = 0; o < want.size(); ++o) {
+      for (std::int64_t i = 0; i < want[o].elements(); ++i) {
+        const double difference = std::abs(got[o].real_at(i) - want[o].real_at(i));
+        if (!std::isnan(largest) && !(difference <= largest)) largest = difference;  // NaN stays
+        magnitude = std::max(magnitude, std::abs(want[o].real_at(i)));
+      }
+    }
+  }
+  fmt::print(
+      "{{\"part\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"length\": {}, \"packed\": {}, \"largest_difference\": {:.3g}, "
+      "\"largest_value\": {:.3g}, "
+      "\"kernels_run\": {}, \"trials\": {}, \"graphs\": {}, \"seconds\": {:.1f}}}\n",
+      part_name, precision, batch, length, model->packing().has_value(), largest, magnitude, part.fake->kernels_run(),
+      part.fake->calls("host_device_address"), part.fake->calls("graph_launch"),
+      std::chrono::duration<double>(Clock::now() - begin).count());
+  return largest <= tolerance_of(options.precision) * magnitude ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const bool whole = count == 7 && std::string_view(arguments[6]) == "whole";
+  if (count != 6 && !whole) {
+    fmt::print(stderr, "usage: ptx_model MODEL.onnx PART PRECISION BATCH LENGTH [whole]\n");
+    return 2;
+  }
+  try {
+    return run(arguments[1], arguments[2], arguments[3], std::atoll(arguments[4]), std::atoll(arguments[5]), whole);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
