@@ -69,6 +69,10 @@ KernelKey KernelStore::key_of(const Item& item) const {
   return kernel_key("shapes", printed(program_.stages[static_cast<std::size_t>(item.stage)].shapes), "", "", target_, generator_);
 }
 
+const ir::Region& KernelStore::region_of(const Item& item) const {
+  return program_.kernels[static_cast<std::size_t>(item.of().kernel)].region;
+}
+
 void KernelStore::load(bool background) {
   std::vector<Item> general, rest;
   const std::shared_ptr<const DispatchSet> set = tables_->dispatch;
@@ -143,9 +147,7 @@ bool KernelStore::load_cached(const Item& item) {
   if (cache_ == nullptr) return false;
   const auto kernel = cache_->load(key_of(item));
   if (!kernel) return false;
-  if (!item.is_shapes() &&
-      trials_.takes_compiler(program_.kernels[static_cast<std::size_t>(item.of().kernel)].region, item.entry(), *kernel))
-    return false;
+  if (!item.is_shapes() && trials_.takes_compiler(region_of(item), item.entry(), *kernel)) return false;
   try {
     place(item, *kernel, KernelOrigin::Cache);
     return true;
@@ -173,23 +175,22 @@ void KernelStore::compile_general(const std::vector<Item>& items) {
 }
 
 void KernelStore::compile(const Item& item) {
-  std::optional<ir::CompiledKernel> compiled;
+  std::optional<ir::CompiledKernel> kernel;
+  auto origin = KernelOrigin::Compiled;
   if (item.is_shapes()) {
-    compiled = backend_->compile_shapes(program_.stages[static_cast<std::size_t>(item.stage)].shapes);
+    kernel = backend_->compile_shapes(program_.stages[static_cast<std::size_t>(item.stage)].shapes);
   } else {
-    const ir::DispatchTable::Entry& entry = item.entry();
-    if (trials_.wanted() && cache_ != nullptr) compiled = cache_->load(item.of().key);  // where its twin alone is missing
-    if (!compiled)
-      compiled =
-          backend_->compile(program_.kernels[static_cast<std::size_t>(item.of().kernel)].region, entry.compiled_for(), entry.schedule);
+    if (trials_.wanted() && cache_ != nullptr) kernel = cache_->load(item.of().key);  // where its twin alone is missing
+    if (kernel) origin = KernelOrigin::Cache;
+    else kernel = backend_->compile(region_of(item), item.entry().compiled_for(), item.entry().schedule);
   }
   {
     const std::lock_guard lock(mutex_);
     ++progress_.compiler_calls;
   }
-  if (!compiled) return;
-  place(item, *compiled, KernelOrigin::Compiled);
-  if (cache_ != nullptr) cache_->store(key_of(item), *compiled);
+  if (!kernel) return;
+  place(item, *kernel, origin);
+  if (cache_ != nullptr && origin == KernelOrigin::Compiled) cache_->store(key_of(item), *kernel);
 }
 
 void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin) {
@@ -199,13 +200,10 @@ void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, Kern
     const auto code = std::make_shared<const CodeMemory>(kernel.code);
     shapes = std::make_shared<LoadedShapes>(LoadedShapes{code, code->function<LoadedShapes::Entry>(kernel.entry_offset)});
   } else {
-    const DispatchSet::Code& code = item.of();
-    const auto k = static_cast<std::size_t>(code.kernel);
-    const ir::Region& region = program_.kernels[k].region;
-    const ir::DispatchTable::Entry& entry = item.entry();
-    loaded =
-        std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region, entry, kernel, trials_.trial_of(region, entry, kernel)),
-                                                    kernel.resources, origin, code.key, static_cast<std::int64_t>(kernel.code.size())});
+    const ir::Region& region = region_of(item);
+    loaded = std::make_shared<LoadedKernel>(
+        LoadedKernel{device_.load(region, item.entry(), kernel, trials_.trial_of(region, item.entry(), kernel)), kernel.resources, origin,
+                     item.of().key, static_cast<std::int64_t>(kernel.code.size())});
   }
   const std::lock_guard lock(mutex_);
   auto tables = std::make_shared<KernelTables>(*tables_);
@@ -245,8 +243,7 @@ void KernelStore::compile_pending(const Item& item) {
     fault = error.what();
   }
   if (!fault.empty() && warn_) {
-    const std::string what =
-        item.is_shapes() ? "a shape program" : program_.kernels[static_cast<std::size_t>(item.of().kernel)].region.name;
+    const std::string what = item.is_shapes() ? "a shape program" : region_of(item).name;
     warn_(fmt::format("a kernel for one bucket of {} did not compile, its general kernel serves: {}", what, fault));
   }
   const std::lock_guard lock(mutex_);

@@ -104,6 +104,7 @@ class KernelStore {
     }
   };
   KernelKey key_of(const Item& item) const;
+  const ir::Region& region_of(const Item& item) const;
   bool load_cached(const Item& item);
   void compile(const Item& item);
   void place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin);
