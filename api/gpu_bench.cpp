@@ -275,14 +275,9 @@ Parameters parameters_of(const GpuMatmul& shape, int copy) {
           ir::random_tensor(shape.dtype, std::vector{shape.n}, seed, fmt::format("b{}", copy))};
 }
 
-// Queries, keys and values within [-2, 2): scores differ enough that every one of them matters.
 std::vector<ir::Tensor> attention_operands(const std::vector<std::int64_t>& dims, ir::DType dtype) {
   std::vector<ir::Tensor> inputs;
-  for (int i = 0; i < 3; ++i) {
-    const ir::Tensor drawn = ir::random_tensor(dtype, dims, 7, fmt::format("input {}", i));
-    ir::Tensor& operand = inputs.emplace_back(dtype, dims);
-    for (std::int64_t e = 0; e < operand.elements(); ++e) operand.set_real(e, 32 * drawn.real_at(e));
-  }
+  for (int i = 0; i < 3; ++i) inputs.push_back(ir::random_tensor(dtype, dims, 7, fmt::format("input {}", i)));
   return inputs;
 }
 
@@ -292,7 +287,7 @@ std::string equal_attention_text(const GpuAttention& shape) {
       "fn @main(%q: {0}, %k: {0}, %v: {0}) -> {0} where b in [0, 65536], h in [0, 256], s in [0, 65536] {{\n"
       "  %qw = cast(%q) {{to = f32}}\n  %kw = cast(%k) {{to = f32}}\n  %vw = cast(%v) {{to = f32}}\n"
       "  %yw = attention(%qw, %kw, %vw) {{scale = {1}}}\n  %y = cast(%yw) {{to = {2}}}\n  return %y\n}}\n",
-      operand, 1 / std::sqrt(static_cast<double>(shape.head)), ir::name_of(shape.dtype));
+      operand, attention_scale(shape.head), ir::name_of(shape.dtype));
 }
 
 std::string ragged_attention_text(const GpuAttention& shape) {
@@ -312,7 +307,7 @@ std::string ragged_attention_text(const GpuAttention& shape) {
                     "  %a = attention(%q_rows, %k_rows, %v_rows, none, %offsets, %work) {{scale = {0}}}\n"
                     "  %beside = transpose(%a) {{perm = (1, 0, 2)}}\n  %flat = shape(t, {1})\n"
                     "  %joined = dyn.reshape(%beside, %flat)\n  %y = cast(%joined) {{to = {2}}}\n  return %y\n}}\n",
-                    1 / std::sqrt(static_cast<double>(shape.head)), shape.heads * shape.head, type);
+                    attention_scale(shape.head), shape.heads * shape.head, type);
 }
 
 std::vector<ir::Tensor> attention_inputs(const GpuAttention& shape) {
@@ -333,6 +328,8 @@ GpuSample measure_alone(cuda::GraphTimer& timer, int repetitions) {
 }
 
 }  // namespace
+
+double attention_scale(std::int64_t head) { return 1024 / std::sqrt(static_cast<double>(head)); }
 
 std::string library_missing(const CompileTarget& target, const std::string& path) {
   try {

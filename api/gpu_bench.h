@@ -51,7 +51,10 @@ std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::
 // Why cuBLASLt is not there; empty: it is. Throws what is wrong with the GPU.
 std::string library_missing(const CompileTarget& target, const std::string& path);
 
-// softmax(q k^T / sqrt(head)) v over [batch, heads, length, head]; with `lengths` over sequences of those lengths laid end to end, [rows, heads * head]
+// What products of queries and keys are multiplied by, over 1 / sqrt(head): operands are drawn from [-1/16, 1/16), and scores are to differ as much as a model's.
+double attention_scale(std::int64_t head);
+
+// softmax(attention_scale q k^T) v over [batch, heads, length, head]; with `lengths` over sequences of those lengths laid end to end, [rows, heads * head]
 // each operand, and batch and length say nothing.
 struct GpuAttention {
   std::int64_t batch = 0, heads = 0, length = 0, head = 0;

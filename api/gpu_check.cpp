@@ -39,7 +39,7 @@ struct AttentionRow {
 
 void compare_row(Comparison& comparison, const AttentionRow& row, std::int64_t head, std::span<const ir::Tensor> inputs,
                  const ir::Tensor& result) {
-  const double scale = 1 / std::sqrt(static_cast<double>(head));
+  const double scale = attention_scale(head);
   std::vector<double> scores;
   for (std::int64_t key = 0; key < row.keys; ++key) {
     double sum = 0;

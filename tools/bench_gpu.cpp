@@ -42,6 +42,12 @@ std::vector<MatmulRow> time_matmuls(const OperatorBench& bench, const CompileOpt
   return rows;
 }
 
+// The time of a wrong result is none.
+void require_right(double difference, const std::string& what) {
+  constexpr double most = 0.02;  // relative to the largest result, of bf16
+  if (!(difference <= most)) throw Error(ErrorKind::Internal, fmt::format("{} is wrong by {:.1e} of the largest result", what, difference));
+}
+
 // One side of the cache: ours, the library's, and how they compare.
 nlohmann::ordered_json comparison_of(const GpuComparison& times) {
   return {{"us", 1e6 * times.ours.median},
@@ -56,6 +62,7 @@ void print_matmuls(const std::vector<MatmulRow>& rows, const OperatorBench& benc
   std::vector<double> ratios;
   nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
   for (const auto& [shape, times] : rows) {
+    require_right(times.largest_difference, fmt::format("the product of {} x {} x {} by {}", shape.m, shape.n, shape.k, times.schedule));
     const double work = 2e-12 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
     const double ours = times.ring.ours.median;
     nlohmann::ordered_json one = {{"m", shape.m},
@@ -94,6 +101,8 @@ void run_attention(const OperatorBench& bench, const CompileOptions& options) {
   nlohmann::ordered_json listed = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const GpuAttention& shape = shapes[i];
+    require_right(all[i].largest_difference, fmt::format("attention over {} x {} x {} x {} by {}", shape.batch, shape.heads, shape.length,
+                                                         shape.head, all[i].schedule));
     const double length = static_cast<double>(shape.length);
     const double work = 4e-12 * static_cast<double>(shape.batch * shape.heads * shape.head) * length * length;
     const double bytes = 8e-9 * static_cast<double>(shape.batch * shape.heads * shape.head) * length;  // Q, K, V and O in 16 bits

@@ -77,8 +77,8 @@ fn @main(%x: Tensor[(b, s, {0}), bf16], %mask: Tensor[(b, s, 1), bf16]) -> Tenso
 // Attention over sequences laid end to end, as it is where padding has been removed.
 std::string packed_attention(int width) {
   std::string text = fmt::format(R"(
-fn @main(%qkv: Tensor[(t, {0}), bf16], %offsets: Tensor[(n), i64]) -> Tensor[(t, {1}), bf16]
-  where t in [1, 131072], n in [2, 1025] {{
+fn @main(%qkv: Tensor[(t, {0}), bf16], %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), i64]) -> Tensor[(t, {1}), bf16]
+  where t in [1, 131072], n in [1, 1024] {{
   %wide = cast(%qkv) {{to = f32}}
   %split = shape(t, 12, {2})
 )",
@@ -94,7 +94,7 @@ fn @main(%qkv: Tensor[(t, {0}), bf16], %offsets: Tensor[(n), i64]) -> Tensor[(t,
     ++part;
   }
   return text + fmt::format(R"(
-  %a = attention(%q, %k, %v, none, %offsets) {{scale = 0.2}}
+  %a = attention(%q, %k, %v, none, %offsets, %work) {{scale = 0.2}}
   %beside = transpose(%a) {{perm = (1, 0, 2)}}
   %joined = shape(t, {0})
   %r = dyn.reshape(%beside, %joined)

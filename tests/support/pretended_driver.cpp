@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/support/pretended_driver.h"
 #include "tests/support/ptx_gpu.h"
 
 namespace anydim::tests {
@@ -43,11 +44,12 @@ struct PretendedDriver {
   std::shared_ptr<const cuda::Driver> table;
 };
 
-// Lives as long as the process: whoever opened the library may call it until the very end.
-const cuda::Driver& driver() {
-  static const auto* pretended = new PretendedDriver;
-  return *pretended->table;
+const PretendedDriver& pretended() {
+  static const auto* made = new PretendedDriver;
+  return *made;
 }
+
+const cuda::Driver& driver() { return *pretended().table; }
 
 template <auto Member>
 struct Forward;
@@ -65,6 +67,9 @@ void* find(std::string_view wanted) {
 }
 
 }  // namespace
+
+FakeCuda& pretended_cuda() { return *pretended().fake; }
+
 }  // namespace anydim::tests
 
 extern "C" __attribute__((visibility("default"))) int cuGetProcAddress_v2(const char* symbol, void** function, int, std::uint64_t,

@@ -62,6 +62,24 @@ class OnAPretendedGpu(unittest.TestCase):
     def test_doctor_describes_the_gpu(self):
         self.assertRegex(self.anydim("doctor").stdout, r"gpu +Pretended GPU, compute capability 13\.0, 2 multiprocessors at up to 1000 MHz, 1073741824 bytes, driver for CUDA 13\.0\n")
 
+    def test_products_beside_the_librarys(self):
+        """A kernel takes 1 us here, the library's first choice 3 and its best 2 (tests/support/fake_cublaslt.h)."""
+        words = ("bench", "--op", "matmul", "--device", "cuda", "--policy", "symbolic", "--cache-dir", "kernels", "--vs", "cublas", "--library-path", os.environ["PRETENDED_DRIVER"] + "/libcuda.so.1",
+                 "5,64,32")
+        told = self.anydim(*words, "--json")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        shape, = json.loads(told.stdout)["shapes"]
+        for each in (shape, shape["warm"], shape["cold"]):
+            for name, value in (("us", 1), ("heuristic_us", 3), ("best_us", 2), ("ratio", 3), ("ratio_to_best", 2)):
+                self.assertAlmostEqual(each[name], value, places=3)
+        self.assertEqual(shape["algorithms"], 3)
+        self.assertTrue(0 < shape["largest_difference"] < 0.01, shape)
+        shown = self.anydim(*words)
+        self.assertRegex(shown.stdout, r"5 x +64 x +32 +1\.00 us .* cublas +3\.00 us  ratio 3\.000, to the best of 3 2\.000; warm 1\.00 us 3\.000, cold 1\.00 us 3\.000  difference \d")
+        missing = self.anydim(*words[:-3], "--library-path", "/nowhere/libcublasLt.so", words[-1])
+        self.assertEqual(missing.returncode, 6)
+        self.assertIn("/nowhere/libcublasLt.so", missing.stderr)
+
     def test_no_device(self):
         self.refused(6, f"the CUDA driver finds no GPU; {USE_THE_CPU}", gpu="devices=0")
 

@@ -1,0 +1,11 @@
+// The pretended GPU of this process (pretended_driver.cpp), for libraries that work on its streams.
+#pragma once
+
+#include "tests/support/fake_cuda_driver.h"
+
+namespace anydim::tests {
+
+// Lives as long as the process: whoever opened the library may call it until the very end.
+FakeCuda& pretended_cuda();
+
+}  // namespace anydim::tests
