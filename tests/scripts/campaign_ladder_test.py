@@ -70,7 +70,7 @@ class OnTheInterpreter(unittest.TestCase):
             self.assertEqual(not_reproduced(ladder.PRIMITIVES / "expected", folder / "out"), [])
 
     def test_every_kind_of_sweep_case(self):
-        quick = {"policy": "symbolic", "repetitions": 3}
+        quick = {"policy": "symbolic", "repetitions": 1}
         small = next(each for each in ladder.model_sweep(set()) if each["id"] == "models/small")
         chain = next(each for each in ladder.calls_sweep(set()) if each["id"] == "calls/1")
         cases = [
@@ -84,7 +84,7 @@ class OnTheInterpreter(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="anydim_sweeps_") as name:
             folder = pathlib.Path(name)
             campaign = self.campaign(folder, "h100")
-            found = {case["id"]: campaign.run(case, 120, case["kind"]) for case in cases}
+            found = {case["id"]: campaign.run(case, 300, case["kind"]) for case in cases}
             campaign.worker.stop()
             log = (folder / "log").read_text()
         self.assertEqual([each for each in found.values() if not supervisor.right(each)], [], log)
@@ -114,7 +114,7 @@ class OnTheInterpreter(unittest.TestCase):
             spoilt.write_bytes(data)
             campaign = self.campaign(folder, "h100")
             case = next(each for each in ladder.model_sweep(set(), folder) if each["id"] == "models/small")
-            entry = campaign.run({**case, "policy": "symbolic", "repetitions": 2}, 120, "models")
+            entry = campaign.run({**case, "policy": "symbolic", "repetitions": 1}, 300, "models")
             campaign.worker.stop()
         self.assertEqual([call["right"] for call in entry["calls"]], [True, False])
         self.assertFalse(supervisor.right(entry))
