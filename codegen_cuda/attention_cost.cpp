@@ -3,6 +3,7 @@
 
 #include "codegen_cuda/attention_schedule.h"
 #include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
@@ -117,7 +118,9 @@ double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& si
   const double work = scores * (rounded(sizes.depth, 32) + rounded(sizes.width, 32) / width_blocks) / (lanes_per_cycle * simt_efficiency) +
                       scores / exponentials_per_cycle;
   const double busy = tiles * work;
-  return launch_time(target, sizes.points * row_blocks * width_blocks, 8, busy, block_latency + tiles * 2 * block_latency + busy,
+  constexpr std::int64_t threads = 128;
+  const auto resident = static_cast<double>(streaming_blocks(target, threads));
+  return launch_time(target, sizes.points * row_blocks * width_blocks, resident, busy, block_latency + tiles * 2 * block_latency + busy,
                      moved_bytes(sizes));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen_cuda/occupancy.h"
+
 namespace anydim::codegen_cuda {
 
 AttentionMmaSchedule AttentionMmaSchedule::from(const ir::Schedule& schedule) {
@@ -28,13 +30,7 @@ std::int64_t AttentionMmaSchedule::registers(std::int64_t depth, std::int64_t wi
 }
 
 std::int64_t AttentionMmaSchedule::resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width, bool column) const {
-  constexpr std::int64_t reserved = 1024;  // shared memory that the system keeps of each block
-  const std::int64_t rounded = (registers(depth, width) + 7) / 8 * 8;
-  const std::int64_t blocks =
-      std::min({target.registers_per_multiprocessor / (rounded * threads()),
-                target.shared_per_multiprocessor / (shared_bytes(depth, width, column) + reserved),
-                target.threads_per_multiprocessor / threads(), static_cast<std::int64_t>(target.blocks_per_multiprocessor)});
-  return std::max<std::int64_t>(blocks, 1);
+  return codegen_cuda::resident_blocks(target, threads(), shared_bytes(depth, width, column), registers(depth, width));
 }
 
 AttentionWgmmaSchedule AttentionWgmmaSchedule::from(const ir::Schedule& schedule) {

@@ -207,7 +207,7 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
   launch.shared_bytes = fields.shared_bytes(mapped->operands.depth, mapped->operands.width, score.form == ScoreForm::Column);
   launch.tensor_maps = {mapped->query.map, mapped->key.map, mapped->value.map};
   launch.dependent = true;
-  return {.source = kernel.finish(), .launches = {std::move(launch)}, .waits = true};
+  return {.source = kernel.finish(), .launches = {std::move(launch)}, .waits = true, .entries = kernel.entries()};
 }
 
 }  // namespace

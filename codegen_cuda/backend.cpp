@@ -190,11 +190,11 @@ class CudaBackend : public ir::Backend, public ir::ScheduleSpace {
 
 std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options) { return std::make_unique<CudaBackend>(options); }
 
-std::string cuda_source(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
-                        bool checked) {
+EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
+                          bool checked) {
   const Skeletons skeletons = all_skeletons();
   const KnownForm known(target, skeletons, region);
-  return emit(known, {target, region, known.form, known.facts}, bucket, schedule, checked).source;
+  return emit(known, {target, region, known.form, known.facts}, bucket, schedule, checked);
 }
 
 }  // namespace anydim::codegen_cuda

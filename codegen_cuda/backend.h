@@ -5,6 +5,7 @@
 #include <string>
 
 #include "codegen_cuda/nvrtc.h"
+#include "codegen_cuda/skeleton.h"
 #include "codegen_cuda/target.h"
 #include "ir/backend.h"
 
@@ -20,8 +21,8 @@ struct CudaOptions {
 // An ir::ScheduleSpace too. Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing, Error{Unsupported} for a region that no skeleton computes on this device.
 std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options);
 
-// The CUDA C++ of a region's kernel, for looking and for tests.
-std::string cuda_source(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
-                        bool checked = false);
+// The CUDA C++ of a region's kernel and what its schedule counts on, for looking and for tests.
+EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
+                          bool checked = false);
 
 }  // namespace anydim::codegen_cuda

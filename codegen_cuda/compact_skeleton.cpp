@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/row_parts.h"
 #include "codegen_cuda/scalar_writer.h"
 #include "codegen_cuda/work.h"
@@ -182,7 +183,8 @@ class CompactSkeleton : public Skeleton {
     const CompactFields fields = fields_of(schedule);
     const double points = points_at(inputs, form.space, keys), clocks = point_clocks(form.program);
     const auto threads = static_cast<double>(fields.threads), split = static_cast<double>(fields.split);
-    const double resident = 2048 / threads, bytes = traffic_bytes(inputs, points);
+    const double bytes = traffic_bytes(inputs, points);
+    const auto resident = static_cast<double>(streaming_blocks(inputs.target, fields.threads));
     const double tiles = std::ceil(points / split / (threads * static_cast<double>(fields.items)));
     // A part's tiles come one after the other: each waits for memory and for the other warps' counts.
     constexpr double loaded = 400, exchange = 100;
@@ -218,6 +220,7 @@ class CompactSkeleton : public Skeleton {
     }
     emitted.launches.push_back(writer.write_places());
     emitted.source = kernel.finish();
+    emitted.entries = kernel.entries();
     return emitted;
   }
 

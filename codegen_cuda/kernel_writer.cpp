@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "codegen_cuda/device_text.h"
+#include "codegen_cuda/occupancy.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cuda {
@@ -153,9 +154,15 @@ void KernelWriter::use(std::string_view piece) { pieces_.emplace(piece); }
 CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
   internal_check(entry_ == nullptr, "one entry is written at a time");
   entry_ = std::make_unique<CodeScope>();
-  // Left to itself, the assembler spills a register to fit more blocks (seen from sm_100 on, 13.0); told that one is enough, it does not.
-  const int blocks = options.blocks == 0 && target().capability() >= 100 ? 1 : options.blocks;
-  const std::string bounds = blocks > 0 ? fmt::format("{}, {}", options.threads, blocks) : std::to_string(options.threads);
+  const bool streams = options.blocks == 0;
+  const std::int64_t blocks = streams ? streaming_blocks(target(), options.threads) : options.blocks;
+  const std::int64_t left = registers_left(target(), options.threads, blocks);
+  plans_.push_back({.name = options.name,
+                    .threads = options.threads,
+                    .blocks = blocks,
+                    .registers = streams ? std::min(streaming_registers(target()), left) : left});
+  const std::string bounds =
+      streams && !streaming_is_bound(target()) ? std::to_string(options.threads) : fmt::format("{}, {}", options.threads, blocks);
   std::string parameters;
   for (std::size_t i = 0; i < buffers(); ++i) {
     parameters += fmt::format("{}{}* {}, ", i < parameters_ ? "const " : "", storage_type(buffer_types_[i].dtype), buffer(i));

@@ -55,7 +55,7 @@ class CodeScope {
 struct EntryOptions {
   std::string name;
   int threads = 256;
-  int blocks = 0;          // intended blocks a multiprocessor (second launch bound); 0: the assembler chooses
+  int blocks = 0;          // intended blocks a multiprocessor (second launch bound); 0: as occupancy.h counts those of kernels that stream
   int tensor_maps = 0;     // parameters tensor_map0, tensor_map1, ...
   bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may be launched before its predecessor ends
 };
@@ -99,8 +99,10 @@ class KernelWriter {
   void block(CodeScope& scope, std::string_view header, const std::function<void(CodeScope&)>& body);
 
   std::string finish();
+  const std::vector<EntryPlan>& entries() const { return plans_; }  // that have begun
 
  private:
+  std::vector<EntryPlan> plans_;
   PlanInputs inputs_;
   ir::Bucket bucket_;
   std::string about_, declarations_, entries_;

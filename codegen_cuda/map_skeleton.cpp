@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen_cuda/map_part.h"
+#include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
@@ -41,7 +42,8 @@ class MapSkeleton : public Skeleton {
       clocks += part_points * (point_clocks(part.program) + place / vector);
       points += part_points;
     }
-    const double resident = static_cast<double>(schedule.field("blocks"));
+    const auto resident =
+        static_cast<double>(std::min(schedule.field("blocks"), streaming_blocks(inputs.target, schedule.field("threads"))));
     const double blocks = std::ceil(points / (vector * threads));
     return launch_seconds(inputs.target, std::min(blocks, resident * inputs.target.multiprocessors), threads, resident,
                           traffic_bytes(inputs, points), clocks);
@@ -73,7 +75,7 @@ class MapSkeleton : public Skeleton {
     const Dim most(schedule.field("blocks") * inputs.target.multiprocessors);
     ir::DeviceLaunch launch{.entry = "map", .grid = {ir::min(blocks, most), Dim(1), Dim(1)}, .block = {threads, 1, 1}};
     launch.dependent = inputs.target.has_dependent_launch();
-    return {.source = kernel.finish(), .launches = {launch}};
+    return {.source = kernel.finish(), .launches = {launch}, .entries = kernel.entries()};
   }
 };
 

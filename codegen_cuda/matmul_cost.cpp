@@ -165,13 +165,4 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
   return edges;
 }
 
-std::int64_t resident_blocks(const CudaTarget& target, std::int64_t threads, std::int64_t shared_bytes, std::int64_t registers) {
-  constexpr std::int64_t reserved = 1024;  // of each block, by the system
-  const std::int64_t allocated = (registers + 7) / 8 * 8 * threads;
-  return std::max<std::int64_t>(
-      1, std::min({target.shared_per_multiprocessor / (shared_bytes + reserved), target.registers_per_multiprocessor / allocated,
-                   static_cast<std::int64_t>(target.threads_per_multiprocessor) / threads,
-                   static_cast<std::int64_t>(target.blocks_per_multiprocessor)}));
-}
-
 }  // namespace anydim::codegen_cuda

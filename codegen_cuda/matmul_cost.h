@@ -45,7 +45,4 @@ double program_cycles(const ir::ScalarProgram& program);
 // Bytes of an element's loads that run along the columns.
 double streamed_bytes(const ir::MatmulForm& form);
 
-// Blocks of one multiprocessor by threads, shared memory and registers a thread.
-std::int64_t resident_blocks(const CudaTarget& target, std::int64_t threads, std::int64_t shared_bytes, std::int64_t registers);
-
 }  // namespace anydim::codegen_cuda

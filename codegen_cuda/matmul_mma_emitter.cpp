@@ -84,6 +84,7 @@ class MmaEmitter {
       result.workspace_bytes = rows.workspace_bytes();
     }
     result.source = kernel_.finish();
+    result.entries = kernel_.entries();
     return result;
   }
 

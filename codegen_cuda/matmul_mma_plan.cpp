@@ -10,6 +10,7 @@
 #include "codegen_cuda/matmul_mma.h"
 #include "codegen_cuda/matmul_rows.h"
 #include "codegen_cuda/matmul_skeletons.h"
+#include "codegen_cuda/occupancy.h"
 
 namespace anydim::codegen_cuda {
 

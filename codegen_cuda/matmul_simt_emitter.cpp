@@ -89,6 +89,7 @@ class SimtEmitter {
       result.workspace_bytes = rows.workspace_bytes();
     }
     result.source = kernel_.finish();
+    result.entries = kernel_.entries();
     return result;
   }
 

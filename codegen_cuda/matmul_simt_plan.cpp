@@ -5,6 +5,7 @@
 
 #include "codegen_cuda/matmul_simt.h"
 #include "codegen_cuda/matmul_skeletons.h"
+#include "codegen_cuda/occupancy.h"
 
 namespace anydim::codegen_cuda {
 

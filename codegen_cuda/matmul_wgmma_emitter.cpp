@@ -97,6 +97,7 @@ class WgmmaEmitter {
       result.workspace_bytes = rows.workspace_bytes();
     }
     result.source = kernel_.finish();
+    result.entries = kernel_.entries();
     return result;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/ordered_stages.h"
 #include "codegen_cuda/work.h"
 
@@ -86,7 +87,8 @@ class OrderedSkeleton : public Skeleton {
     const auto& form = std::get<OrderedForm>(inputs.form.skeleton);
     const OrderedFields fields = fields_of(schedule);
     const auto threads = static_cast<double>(fields.threads);
-    const double rows = points_at(inputs, form.outer, keys), resident = 2048 / threads;
+    const double rows = points_at(inputs, form.outer, keys);
+    const auto resident = static_cast<double>(streaming_blocks(inputs.target, fields.threads));
     constexpr double loaded = 400, loaded_near = 60;  // clocks that one thread waits for memory, and for what the nearest cache has
     double seconds = 0;
     for (const OrderedStage& stage : form.stages) {
@@ -155,6 +157,7 @@ class OrderedSkeleton : public Skeleton {
       }
     }
     emitted.source = kernel.finish();
+    emitted.entries = kernel.entries();
     emitted.workspace_bytes = workspace.bytes;
     return emitted;
   }

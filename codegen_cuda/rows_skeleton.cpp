@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 
+#include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/row_passes.h"
 #include "codegen_cuda/row_stages.h"
 #include "codegen_cuda/work.h"
@@ -152,11 +153,13 @@ class RowsSkeleton : public Skeleton {
     const double once = traffic_bytes(inputs, rows * inner);
     // Passes that read again find their row in the nearest cache, at a quarter of the cost.
     const double bytes = fields.items > 0 ? once : once * (1 + 0.25 * std::max(0.0, passes - 1));
-    const double block_threads = fields.across != 0 ? threads * 32 : threads == 32 ? rows_of_block * 32 : threads;
+    const std::int64_t block_threads = fields.across != 0     ? fields.threads * 32
+                                       : fields.threads == 32 ? rows_of_block * 32
+                                                              : fields.threads;
     const double rows_at_once = fields.across != 0 ? 32 : threads == 32 ? rows_of_block : 1;
     const double split = static_cast<double>(fields.split);
-    const double seconds = launch_seconds(inputs.target, std::ceil(rows / rows_at_once) * split, block_threads,
-                                          std::max(1.0, std::floor(2048 / block_threads)), bytes, clocks);
+    const double seconds = launch_seconds(inputs.target, std::ceil(rows / rows_at_once) * split, static_cast<double>(block_threads),
+                                          static_cast<double>(streaming_blocks(inputs.target, block_threads)), bytes, clocks);
     constexpr double second_launch = 1.5e-6;
     return fields.split > 1 ? seconds + second_launch : seconds;
   }
@@ -196,7 +199,10 @@ class RowsSkeleton : public Skeleton {
     else if (fields.split > 1) write_split(emission);
     else write_rows(emission);
     for (ir::DeviceLaunch& launch : emission.launches) launch.dependent = inputs.target.has_dependent_launch();
-    return {.source = kernel.finish(), .launches = std::move(emission.launches), .workspace_bytes = emission.workspace};
+    return {.source = kernel.finish(),
+            .launches = std::move(emission.launches),
+            .workspace_bytes = emission.workspace,
+            .entries = kernel.entries()};
   }
 
  private:

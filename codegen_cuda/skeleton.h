@@ -29,11 +29,19 @@ struct PlanInputs {
   std::shared_ptr<const FormFacts> facts = derive_facts(target, region, form);
 };
 
+// What the schedule counts on, of one entry: so many blocks share a multiprocessor if a thread has no more registers than this. What the assembler is told
+// (launch bounds) and what the cost model takes for occupancy.
+struct EntryPlan {
+  std::string name;
+  std::int64_t threads = 0, blocks = 0, registers = 0;
+};
+
 struct EmittedKernel {
   std::string source{};  // CUDA C++, whole (KernelWriter::finish)
   std::vector<ir::DeviceLaunch> launches{};
   ir::Dim workspace_bytes{};  // over the region's symbols
   bool waits = false;         // as ir::CompiledKernel::waits
+  std::vector<EntryPlan> entries{};
 };
 
 // One skeleton and way to compute it. Stateless: safe to share between threads.

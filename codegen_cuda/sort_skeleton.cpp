@@ -17,6 +17,9 @@ namespace {
 using ir::Dim;
 using ir::SortForm;
 
+// Threads that share a multiprocessor, with as many registers as that leaves; without this bound the assembler spills some to fit more threads.
+constexpr int most_threads = 1024;
+
 struct SortFields {
   std::int64_t threads = 256, items = 8;
   std::int64_t tile() const { return threads * items; }
@@ -129,10 +132,8 @@ class SortWriter {
   ir::DeviceLaunch entry(Kind kind, const std::function<void(CodeScope&)>& body) {
     const std::string name = kind == Kind::Tiles ? "sort" : kind == Kind::EvenMerge ? "merge_even" : "merge_odd";
     const auto threads = static_cast<int>(fields_.threads);
-    // With as many registers as 1024 threads at once leave; without this bound the assembler spills some to fit more threads.
-    constexpr int at_once = 1024;
     CodeScope& scope =
-        kernel_.begin_entry({.name = name, .threads = threads, .blocks = at_once / threads, .tensor_maps = 0, .dependent = true});
+        kernel_.begin_entry({.name = name, .threads = threads, .blocks = most_threads / threads, .tensor_maps = 0, .dependent = true});
     const LinearSpace rows = linear_space(kernel_, form_.outer);
     const std::string of_row = kernel_.fresh("tiles"), work = kernel_.fresh("work");
     rows_ = kernel_.fresh("rows");
@@ -296,7 +297,7 @@ class SortSkeleton : public Skeleton {
     // Most comparisons of slices are decided early.
     const double comparison = entry.keyed ? 12 : 12 + 2 * clocks * std::min(depth, 2.0);
     const double blocks = rows * std::ceil(items / tile),
-                 resident = std::min(2048 / threads, 200e3 / (2 * tile * static_cast<double>(entry.bytes)));
+                 resident = std::min(most_threads / threads, 200e3 / (2 * tile * static_cast<double>(entry.bytes)));
     const double merges = std::log2(std::clamp(items / own, 1.0, threads));
     // Threads of a block wait for each other; all do the work of a full tile's turns.
     const double per_merge = own + std::log2(tile);
@@ -352,6 +353,7 @@ class SortSkeleton : public Skeleton {
     }
     emitted.workspace_bytes = writer.workspace_bytes();
     emitted.source = kernel.finish();
+    emitted.entries = kernel.entries();
     return emitted;
   }
 };

@@ -14,7 +14,7 @@ namespace {
 // From the first entry on: the device functions before it are device/*.cuh.
 std::string entries_of(const std::string& text, const std::string& schedule) {
   const auto region = make_region(text);
-  const std::string source = cuda_source(*target_named("h200"), region->region, {}, ir::parse_schedule(schedule));
+  const std::string source = cuda_kernel(*target_named("h200"), region->region, {}, ir::parse_schedule(schedule)).source;
   return source.substr(source.find("extern \"C\""));
 }
 
