@@ -166,7 +166,8 @@ void CudaSession::begin(const std::vector<ir::Tensor>& inputs) {
 }
 
 void CudaSession::place(std::size_t stage, std::span<const std::int64_t> slots) {
-  if (leaves_.empty()) leaves_.assign(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(program_.leaf_symbols.size()));
+  if (leaves_.empty() && !frames_.in_call())
+    leaves_.assign(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(program_.leaf_symbols.size()));
   if (whole_) return;  // finish() prepares the whole call
   flush();
   frames_.place(stage, slots);

@@ -215,6 +215,24 @@ fn @scale(%by: Tensor[(3, k), f32], %x: Tensor[(3, n), f32]) -> Tensor[(3, n), f
               });
 }
 
+// The entry's sizes are all in its callee's, which has fewer.
+TEST(PtxControl, AnEntryThatOnlyCalls) {
+  expect_same(R"(
+fn @main(%x: Tensor[(a, b, c), f32], %y: Tensor[(d, e), f32]) where a in [0, 99], b in [0, 99], c in [0, 99], d in [0, 99], e in [0, 99] {
+  %r = call @once(%y)
+  return %r, %x
+}
+
+fn @once(%y: Tensor[(n, 4), f32]) -> Tensor[(n, 4), f32] {
+  %r = add(%y, %y)
+  return %r
+})",
+              {1, 5, 0, 40}, [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_numbers(DType::F32, {1, 2, size}, random, 9),
+                                           random_numbers(DType::F32, {size, 4}, random, 9)};
+              });
+}
+
 // More launches than the plan block has rows, none of which the host waits for.
 TEST(PtxControl, LoopsThatFetchNothingWaitOnlyWhereTheirRowsAreTaken) {
   tests::PretendedPart part("h200");
