@@ -123,9 +123,9 @@ class PreparedLaunch {
     CublasLt::Operands operands;
     CublasLt::Algorithm algorithm;
   };
-  std::optional<Product> product_;
   Result start(const Driver& driver, Stream stream, bool early, Function function);
 
+  std::optional<Product> product_;
   const CudaKernel* kernel_ = nullptr;
   std::size_t index_ = 0;  // among its launches
   LaunchConfiguration configuration_{};

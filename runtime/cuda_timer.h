@@ -3,10 +3,31 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "runtime/cuda_context.h"
 
 namespace anydim::runtime::cuda {
+
+// A stream with an event before and one behind what is timed on it.
+class TimedStream {
+ public:
+  explicit TimedStream(std::shared_ptr<DeviceContext> context);
+  ~TimedStream();
+  TimedStream(const TimedStream&) = delete;
+  TimedStream& operator=(const TimedStream&) = delete;
+
+  Stream handle() const { return stream_; }
+  // Seconds of what `issue` puts on the stream; waits for it. `doing` is for messages.
+  double measure(std::string_view doing, const std::function<void()>& issue);
+
+ private:
+  void release();
+
+  std::shared_ptr<DeviceContext> context_;
+  Stream stream_ = nullptr;
+  Event begin_ = nullptr, end_ = nullptr;
+};
 
 // One graph of some calls; what it captured must stay where it is.
 class GraphTimer {
@@ -22,11 +43,8 @@ class GraphTimer {
   double measure();
 
  private:
-  void release();
-
   std::shared_ptr<DeviceContext> context_;
-  Stream stream_ = nullptr;
-  Event begin_ = nullptr, end_ = nullptr;
+  TimedStream stream_;
   GraphExecutable graph_ = nullptr;
   int calls_ = 1;
 };
@@ -44,11 +62,8 @@ class ColdTimer {
   double measure(const std::function<void(Stream)>& enqueue);
 
  private:
-  void release();
-
   std::shared_ptr<DeviceContext> context_;
-  Stream stream_ = nullptr;
-  Event begin_ = nullptr, end_ = nullptr;
+  TimedStream stream_;
   Address memory_ = 0;
   std::size_t bytes_ = 0;
 };

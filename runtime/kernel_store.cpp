@@ -147,9 +147,11 @@ bool KernelStore::load_cached(const Item& item) {
   if (cache_ == nullptr) return false;
   const auto kernel = cache_->load(key_of(item));
   if (!kernel) return false;
-  if (!item.is_shapes() && trials_.takes_compiler(region_of(item), item.entry(), *kernel)) return false;
+  KernelTrials::Cached cached;
+  if (!item.is_shapes()) cached = trials_.cached_trial_of(region_of(item), item.entry(), *kernel);
+  if (!cached.complete) return false;
   try {
-    place(item, *kernel, KernelOrigin::Cache);
+    place(item, *kernel, KernelOrigin::Cache, std::move(cached.trial));
     return true;
   } catch (const Error& error) {
     // A device that takes no such code: compiling tells why, if that fails too.
@@ -189,21 +191,22 @@ void KernelStore::compile(const Item& item) {
     ++progress_.compiler_calls;
   }
   if (!kernel) return;
-  place(item, *kernel, origin);
+  std::optional<KernelTrial> trial;
+  if (!item.is_shapes()) trial = trials_.trial_of(region_of(item), item.entry(), *kernel);
+  place(item, *kernel, origin, std::move(trial));
   if (cache_ != nullptr && origin == KernelOrigin::Compiled) cache_->store(key_of(item), *kernel);
 }
 
-void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin) {
+void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin, std::optional<KernelTrial> trial) {
   std::shared_ptr<const LoadedKernel> loaded;
   std::shared_ptr<const LoadedShapes> shapes;
   if (item.is_shapes()) {
     const auto code = std::make_shared<const CodeMemory>(kernel.code);
     shapes = std::make_shared<LoadedShapes>(LoadedShapes{code, code->function<LoadedShapes::Entry>(kernel.entry_offset)});
   } else {
-    const ir::Region& region = region_of(item);
-    loaded = std::make_shared<LoadedKernel>(
-        LoadedKernel{device_.load(region, item.entry(), kernel, trials_.trial_of(region, item.entry(), kernel)), kernel.resources, origin,
-                     item.of().key, static_cast<std::int64_t>(kernel.code.size())});
+    loaded =
+        std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region_of(item), item.entry(), kernel, std::move(trial)), kernel.resources,
+                                                    origin, item.of().key, static_cast<std::int64_t>(kernel.code.size())});
   }
   const std::lock_guard lock(mutex_);
   auto tables = std::make_shared<KernelTables>(*tables_);

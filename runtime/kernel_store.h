@@ -107,7 +107,7 @@ class KernelStore {
   const ir::Region& region_of(const Item& item) const;
   bool load_cached(const Item& item);
   void compile(const Item& item);
-  void place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin);
+  void place(const Item& item, const ir::CompiledKernel& kernel, KernelOrigin origin, std::optional<KernelTrial> trial);
   void compile_general(const std::vector<Item>& items);
   std::optional<Item> next_pending();
   void compile_pending(const Item& item);

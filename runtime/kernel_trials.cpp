@@ -32,23 +32,31 @@ std::optional<KernelTrials::Keys> KernelTrials::keys_of(const ir::Region& region
               kernel_key("passed on " + machine_, region.identity, bucket, schedule, target_, generator_)};
 }
 
-std::optional<KernelTrial> KernelTrials::trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                                                  const ir::CompiledKernel& kernel) const {
-  const std::optional<Keys> keys = keys_of(region, entry, kernel);
-  if (!keys || (cache_ != nullptr && cache_->load(keys->passed))) return std::nullopt;
-  std::optional<ir::CompiledKernel> twin = cache_ != nullptr ? cache_->load(keys->twin) : std::nullopt;
-  if (!twin) {
-    twin = twins_->compile(region, entry.compiled_for(), entry.schedule);
-    if (cache_ != nullptr) cache_->store(keys->twin, *twin);
-  }
-  return KernelTrial{std::move(*twin), [cache = cache_, passed = keys->passed] {
-                       if (cache != nullptr) cache->store(passed, mark());
-                     }};
+KernelTrial KernelTrials::trial_with(ir::CompiledKernel twin, const Keys& keys) const {
+  return {std::move(twin), [cache = cache_, passed = keys.passed] {
+            if (cache != nullptr) cache->store(passed, mark());
+          }};
 }
 
-bool KernelTrials::takes_compiler(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const {
+KernelTrials::Cached KernelTrials::cached_trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                                                   const ir::CompiledKernel& kernel) const {
   const std::optional<Keys> keys = keys_of(region, entry, kernel);
-  return keys && (cache_ == nullptr || (!cache_->load(keys->passed) && !cache_->load(keys->twin)));
+  if (!keys) return {};
+  if (cache_ == nullptr) return {.complete = false};
+  if (cache_->load(keys->passed)) return {};
+  std::optional<ir::CompiledKernel> twin = cache_->load(keys->twin);
+  if (!twin) return {.complete = false};
+  return {.trial = trial_with(std::move(*twin), *keys)};
+}
+
+std::optional<KernelTrial> KernelTrials::trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                                                  const ir::CompiledKernel& kernel) const {
+  Cached cached = cached_trial_of(region, entry, kernel);
+  if (cached.complete) return std::move(cached.trial);
+  const Keys keys = keys_of(region, entry, kernel).value();
+  ir::CompiledKernel twin = twins_->compile(region, entry.compiled_for(), entry.schedule);
+  if (cache_ != nullptr) cache_->store(keys.twin, twin);
+  return trial_with(std::move(twin), keys);
 }
 
 }  // namespace anydim::runtime

@@ -25,13 +25,18 @@ class KernelTrials {
                                       const ir::CompiledKernel& kernel) const;
   // Whether any kernel is tried here at all.
   bool wanted() const { return twins_ != nullptr; }
-  // Whether trial_of() would take the compiler.
-  bool takes_compiler(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const;
+  // The same without the compiler.
+  struct Cached {
+    bool complete = true;  // false: a trial is needed whose twin only the compiler can make
+    std::optional<KernelTrial> trial{};
+  };
+  Cached cached_trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const;
 
  private:
   struct Keys {
     KernelKey twin, passed;
   };
+  KernelTrial trial_with(ir::CompiledKernel twin, const Keys& keys) const;
   std::optional<Keys> keys_of(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const;
 
   std::shared_ptr<const ir::Backend> twins_;  // null: none is tried
