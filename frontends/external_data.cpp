@@ -48,13 +48,15 @@ FileDescriptor open_data_file(const std::string& tensor_name, const std::string&
   const std::filesystem::path base = folder.empty() ? "." : folder;
   const FileDescriptor directory(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open()) {
-    refuse(tensor_name, file, fmt::format(", but the model's folder '{}' cannot be opened: {}", base.string(), std::strerror(errno)));
+    refuse(tensor_name, file,
+           fmt::format(", but the model's folder {} cannot be opened: {}", quoted_name(base.string()), std::strerror(errno)));
   }
   FileDescriptor descriptor = open_beneath(directory, file);
   if (!descriptor.is_open()) {
     if (errno == EXDEV) refuse(tensor_name, file, ", a link that leaves the model's folder");
     if (errno == ENOENT) {
-      refuse(tensor_name, file, fmt::format(", which is missing: expected it at '{}', beside the model", (base / file).string()));
+      refuse(tensor_name, file,
+             fmt::format(", which is missing: expected it at {}, beside the model", quoted_name((base / file).string())));
     }
     refuse(tensor_name, file, fmt::format(", which cannot be opened: {}", std::strerror(errno)));
   }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "frontends/sizes.h"
 #include "ir/error.h"
 
 namespace anydim::frontends {
@@ -28,16 +29,16 @@ FileDescriptor::~FileDescriptor() {
 FileMapping::FileMapping(const FileDescriptor& descriptor, const std::filesystem::path& file) {
   struct stat status{};
   if (::fstat(descriptor.number(), &status) != 0) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot read '{}': {}", file.string(), std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, fmt::format("cannot read {}: {}", quoted_name(file.string()), std::strerror(errno)));
   }
   if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorKind::Malformed, fmt::format("'{}' is not a regular file", file.string()));
+    throw Error(ErrorKind::Malformed, fmt::format("{} is not a regular file", quoted_name(file.string())));
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return;  // an empty mapping is refused by the kernel
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.number(), 0);
   if (memory == MAP_FAILED) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot map '{}' into memory: {}", file.string(), std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, fmt::format("cannot map {} into memory: {}", quoted_name(file.string()), std::strerror(errno)));
   }
   bytes_ = {static_cast<const std::byte*>(memory), size};
 }
@@ -50,7 +51,7 @@ std::shared_ptr<const FileMapping> map_file(const std::filesystem::path& file) {
   // Not blocking: opening a named pipe would otherwise wait for its writer before it can be refused.
   const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor.is_open()) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot open '{}': {}", file.string(), std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, fmt::format("cannot open {}: {}", quoted_name(file.string()), std::strerror(errno)));
   }
   return std::make_shared<const FileMapping>(descriptor, file);
 }

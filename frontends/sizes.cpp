@@ -10,17 +10,6 @@
 
 namespace anydim::frontends {
 
-std::string printable(std::string_view name) {
-  constexpr std::size_t longest = 200;
-  std::string text;
-  for (const char c : name.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) text += fmt::format("\\x{:02x}", byte);
-    else text += c;
-  }
-  return name.size() > longest ? text + "..." : text;
-}
-
 std::string quoted_name(std::string_view name) { return "'" + printable(name) + "'"; }
 
 void check_bools(const ir::Tensor& tensor, const std::string& what) {

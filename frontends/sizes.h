@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/printable.h"
 #include "ir/tensor.h"
 
 namespace anydim::frontends {
 
-// Fit for a message: bytes that would disturb a terminal as \xHH, very long names cut; quoted_name puts it in single quotes.
-std::string printable(std::string_view name);
-std::string quoted_name(std::string_view name);
+using ir::printable;
+std::string quoted_name(std::string_view name);  // printable, in single quotes
 
 // "[2, 3]"
 std::string dims_text(const std::vector<std::int64_t>& dims);

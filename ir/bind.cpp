@@ -7,6 +7,7 @@
 
 #include "ir/error.h"
 #include "ir/print.h"
+#include "ir/printable.h"
 
 namespace anydim::ir {
 namespace {
@@ -32,7 +33,7 @@ class Binder {
     std::size_t dimension = 0;
   };
 
-  const std::string& name_of_input(std::size_t input) const { return function_.values[function_.body.parameters[input]].name; }
+  std::string name_of_input(std::size_t input) const { return printable(function_.values[function_.body.parameters[input]].name); }
   const TensorType& type_of(std::size_t input) const { return function_.tensor_type(function_.body.parameters[input]); }
 
   [[noreturn]] void fail(Place place, const std::string& symbol, const std::string& expected, const std::string& explanation = {}) const {

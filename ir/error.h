@@ -19,10 +19,11 @@ enum class ErrorKind {
   Internal = 70,    // a bug here
 };
 
-// The message is complete: what happened, where, expected, got, what to do. Its first line is one clear sentence.
+// The message is complete: what happened, where, expected, got, what to do. Its first line is one clear sentence. Whatever names of others it quotes, what()
+// is fit for a terminal and of bounded length (printable_message in ir/printable.h).
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, std::string_view message);
   ErrorKind kind() const { return kind_; }
 
  private:

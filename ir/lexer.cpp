@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/printable.h"
 #include "ir/quote.h"
 
 namespace anydim::ir {
@@ -95,7 +96,7 @@ void TokenStream::expected(std::string_view what) const {
   if (next_.kind != TokenKind::End) {
     constexpr std::size_t longest = 40;
     const std::string_view token = text_.substr(next_.offset, next_.length);
-    found = token.size() <= longest ? fmt::format("'{}'", token) : fmt::format("'{}...'", token.substr(0, longest));
+    found = token.size() <= longest ? fmt::format("'{}'", printable(token)) : fmt::format("'{}...'", printable(token.substr(0, longest)));
   }
   fail(next_, fmt::format("expected {}, found {}", what, found));
 }

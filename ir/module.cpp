@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ir/error.h"
+#include "ir/printable.h"
 
 namespace anydim::ir {
 
@@ -117,11 +118,11 @@ bool has_attribute(const Binding& binding, std::string_view name) { return bindi
 
 std::string describe(const Function& function, const Binding& binding) {
   std::string text(info(binding.op).text);
-  if (!binding.source.empty()) text += fmt::format(" '{}'", binding.source);
+  if (!binding.source.empty()) text += fmt::format(" '{}'", printable(binding.source));
   for (std::size_t i = 0; i < binding.results.size(); ++i) {
     const ValueId id = binding.results[i];
     const bool named = id < function.values.size();
-    text += fmt::format("{}%{}", i == 0 ? " (" : ", ", named ? function.values[id].name : "?");
+    text += fmt::format("{}%{}", i == 0 ? " (" : ", ", named ? printable(function.values[id].name) : "?");
   }
   if (!binding.results.empty()) text += ')';
   return text;

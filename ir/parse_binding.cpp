@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ir/function_parser.h"
+#include "ir/printable.h"
 #include "ir/quote.h"
 
 namespace anydim::ir {
@@ -108,7 +109,7 @@ ValueId FunctionParser::operand(Block& block) {
 void FunctionParser::application(Binding& binding, Block& block, std::string_view result_name) {
   const Token name = tokens_.expect(TokenKind::Identifier, "the name of an op");
   const std::optional<Op> op = op_named(name.text);
-  if (!op) tokens_.fail(name, fmt::format("there is no op '{}'", name.text));
+  if (!op) tokens_.fail(name, fmt::format("there is no op '{}'", printable(name.text)));
   if (*op == Op::bind) tokens_.fail(name, "bind opens a symbol and has no result: bind SYMBOL = %count where SYMBOL <= BOUND");
   binding.op = *op;
   if (*op == Op::call || *op == Op::closure || *op == Op::region) {
@@ -217,10 +218,10 @@ void FunctionParser::attributes(Binding& binding) {
     if (found == known.end()) {
       std::string names;
       for (const AttributeInfo& row : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
-      tokens_.fail(name,
-                   fmt::format("{} has no attribute '{}'; it takes {}", info(binding.op).text, name.text, names.empty() ? "none" : names));
+      tokens_.fail(name, fmt::format("{} has no attribute '{}'; it takes {}", info(binding.op).text, printable(name.text),
+                                     names.empty() ? "none" : names));
     }
-    if (binding.attributes.contains(name.text)) tokens_.fail(name, fmt::format("attribute '{}' is given twice", name.text));
+    if (binding.attributes.contains(name.text)) tokens_.fail(name, fmt::format("attribute '{}' is given twice", printable(name.text)));
     tokens_.expect("=");
     Attribute value = attribute(name, binding, found->kind);
     binding.attributes.emplace(name.text, std::move(value));
@@ -234,8 +235,9 @@ void FunctionParser::refuse_symbol(const Token& name, const Binding& binding) {
   const bool symbolic = next.kind == TokenKind::Identifier || next.text == "?";
   if (!symbolic || next.text == "inf" || next.text == "nan") return;
   const std::optional<Op> dynamic = dynamic_twin(binding.op);
-  tokens_.fail(next, fmt::format("attribute '{}' of {} holds constants, not the symbol {}{}", name.text, info(binding.op).text, next.text,
-                                 dynamic ? fmt::format("; {} takes it as an operand, shape(...)", info(*dynamic).text) : ""));
+  tokens_.fail(
+      next, fmt::format("attribute '{}' of {} holds constants, not the symbol {}{}", printable(name.text), info(binding.op).text,
+                        printable(next.text), dynamic ? fmt::format("; {} takes it as an operand, shape(...)", info(*dynamic).text) : ""));
 }
 
 Attribute FunctionParser::attribute(const Token& name, const Binding& binding, AttributeInfo::Kind kind) {
@@ -283,7 +285,7 @@ double FunctionParser::real() {
   double value = 0;
   const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
   if (end != token.text.data() + token.text.size() || error != std::errc{}) {
-    tokens_.fail(begin, fmt::format("'{}' is not a 64-bit floating-point number", token.text));
+    tokens_.fail(begin, fmt::format("'{}' is not a 64-bit floating-point number", printable(token.text)));
   }
   return sign * value;
 }

@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "ir/printable.h"
+
 namespace anydim::ir {
 namespace {
 
@@ -59,7 +61,7 @@ class DimReader {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc::result_out_of_range) tokens_.fail(begin, fmt::format("{} does not fit 64 bits", digits));
     if (error != std::errc{} || end != digits.data() + digits.size()) {
-      tokens_.fail(begin, fmt::format("'{}' is not an integer", digits));
+      tokens_.fail(begin, fmt::format("'{}' is not an integer", printable(digits)));
     }
     return value;
   }
@@ -145,7 +147,7 @@ class DimReader {
     if (name.text == "value") return value_function();
     tokens_.fail(name, fmt::format("'{}' is not a function of dims; there are floor_div, ceil_div, mod, min, max, select, "
                                    "broadcast and value",
-                                   name.text));
+                                   printable(name.text)));
   }
 
   Dim select_function(const Token& name) {
@@ -213,7 +215,7 @@ std::int64_t read_integer(TokenStream& tokens, std::string_view what) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc::result_out_of_range) tokens.fail(begin, fmt::format("{} does not fit 64 bits", digits));
   if (error != std::errc{} || end != digits.data() + digits.size()) {
-    tokens.fail(begin, fmt::format("expected {}, found '{}'", what, digits));
+    tokens.fail(begin, fmt::format("expected {}, found '{}'", what, printable(digits)));
   }
   return value;
 }

@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/print.h"
+#include "ir/printable.h"
 #include "ir/shape_rule.h"
 
 namespace anydim::ir {
@@ -67,7 +68,8 @@ bool narrow_symbol(const Precondition& precondition, const Dim& symbol, const Di
 Precondition precondition_of(const Binding& check) {
   const std::string& relation = string_attribute(check, "relation");
   const auto found = std::ranges::find(relation_names, relation);
-  if (found == std::end(relation_names)) throw Error(ErrorKind::Malformed, fmt::format("check: there is no relation '{}'", relation));
+  if (found == std::end(relation_names))
+    throw Error(ErrorKind::Malformed, fmt::format("check: there is no relation '{}'", printable(relation)));
   return {static_cast<Precondition::Relation>(found - std::begin(relation_names)), check.dims.at(0), check.dims.at(1),
           string_attribute(check, "what")};
 }

@@ -11,7 +11,7 @@ bool is_plain_symbol(std::string_view name);
 // [A-Za-z0-9_.]+: a name that stands bare behind % or @.
 bool is_plain_name(std::string_view name);
 
-// In double quotes, with \" \\ \n \t \r and \xHH; UTF-8 stays as it is, bytes that are not UTF-8 are escaped.
+// In double quotes, with \" \\ \n \t \r and \xHH for the bytes of what must not be shown (ir/printable.h).
 std::string quote(std::string_view text);
 
 std::string symbol_text(std::string_view name);  // n, or "past length"

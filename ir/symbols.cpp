@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/facts.h"
+#include "ir/printable.h"
 
 namespace anydim::ir {
 
@@ -49,8 +50,8 @@ bool SymbolTable::narrow(const std::string& name, Interval range, const std::str
   if (met.low > met.high) {
     const auto because = [](const std::string& text) { return text.empty() ? std::string("as declared") : text; };
     throw Error(ErrorKind::Unsupported,
-                fmt::format("dimension '{}' can have no value: it is in [{}, {}] ({}), but must be in [{}, {}] ({})", name, info.low,
-                            info.high, because(info.reason), range.low, range.high, because(reason)));
+                fmt::format("dimension '{}' can have no value: it is in [{}, {}] ({}), but must be in [{}, {}] ({})", printable(name),
+                            info.low, info.high, because(info.reason), range.low, range.high, because(reason)));
   }
   if (met.low == info.low && met.high == info.high) return false;
   info.low = met.low;

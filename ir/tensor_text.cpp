@@ -12,6 +12,7 @@
 #include "ir/error.h"
 #include "ir/lexer.h"
 #include "ir/parse_dim.h"
+#include "ir/printable.h"
 #include "ir/quote.h"
 #include "ir/random_tensor.h"
 
@@ -189,7 +190,7 @@ class TensorReader {
     Number value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (end != text.data() + text.size() || error == std::errc::invalid_argument) {
-      tokens_.fail(begin, fmt::format("'{}' is not a number of dtype {}", text, name_of(dtype_)));
+      tokens_.fail(begin, fmt::format("'{}' is not a number of dtype {}", printable(text), name_of(dtype_)));
     }
     if (error != std::errc{}) tokens_.fail(begin, fmt::format("{} is out of the range of {}", text, name_of(dtype_)));
     return value;
@@ -233,7 +234,7 @@ class TensorReader {
     const auto result = prefixed ? std::from_chars(text.data() + 2, end, bits, 16) : std::from_chars_result{text.data(), {}};
     const std::size_t width = 8 * size_of(dtype_);
     if (result.ec != std::errc{} || result.ptr != end || !prefixed || (width < 64 && bits >> width != 0)) {
-      tokens_.fail(token, fmt::format("'{}' is not {} bits in hexadecimal", text, width));
+      tokens_.fail(token, fmt::format("'{}' is not {} bits in hexadecimal", printable(text), width));
     }
     return bits;
   }
@@ -293,7 +294,7 @@ class TensorReader {
     std::uint64_t seed = 0;
     const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), seed);
     if (error != std::errc{} || end != token.text.data() + token.text.size()) {
-      tokens_.fail(token, fmt::format("the seed '{}' is not an unsigned 64-bit integer", token.text));
+      tokens_.fail(token, fmt::format("the seed '{}' is not an unsigned 64-bit integer", printable(token.text)));
     }
     std::string key(name_);
     if (tokens_.accept(",")) key = tokens_.expect(TokenKind::String, "the name that keys the numbers, quoted").text;
@@ -311,7 +312,7 @@ class TensorReader {
     const std::size_t at_length = tokens_.peek().offset;
     const std::int64_t length = read_integer(tokens_, "the length in bytes");
     tokens_.expect(")");
-    if (offset < 0) tokens_.fail(path, fmt::format("the offset into '{}' is negative: {}", path.text, offset));
+    if (offset < 0) tokens_.fail(path, fmt::format("the offset into '{}' is negative: {}", printable(path.text), offset));
     if (length != byte_count(dtype_, dims_)) {
       tokens_.fail(at_length,
                    fmt::format("a tensor {} takes {} bytes, the reference gives {}", shape_text(), byte_count(dtype_, dims_), length));

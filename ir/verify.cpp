@@ -7,6 +7,7 @@
 
 #include "ir/function_verifier.h"
 #include "ir/print.h"
+#include "ir/printable.h"
 #include "ir/quote.h"
 
 namespace anydim::ir {
@@ -152,7 +153,7 @@ void FunctionVerifier::attributes(const Binding& binding) {
   }
   for (const auto& [name, value] : binding.attributes) {
     if (std::none_of(rows.begin(), rows.end(), [&](const AttributeInfo& row) { return row.name == name; })) {
-      fail(fmt::format("has no attribute '{}'", name));
+      fail(fmt::format("has no attribute '{}'", printable(name)));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/printable.h"
 
 namespace anydim::passes {
 
@@ -18,7 +19,7 @@ void select_outputs(ir::Module& module, PassContext& context) {
     auto found = std::find(main.result_names.begin(), main.result_names.end(), name);
     if (found == main.result_names.end())
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("the model has no output named '{}'; it has {}", name, fmt::join(main.result_names, ", ")));
+                  fmt::format("the model has no output named '{}'; it has {}", ir::printable(name), fmt::join(main.result_names, ", ")));
     results.push_back(main.body.results[static_cast<std::size_t>(found - main.result_names.begin())]);
   }
   main.body.results = std::move(results);

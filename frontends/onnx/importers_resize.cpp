@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 
@@ -60,7 +61,7 @@ void check_length(const Node& node, const std::optional<ir::Tensor>& scales) {
 
 std::string spelled(Node& node, const std::string& mode) {
   if (mode != "nearest" && mode != "linear" && mode != "cubic") {
-    node.unsupported(fmt::format("has mode = '{}'; Anydim supports nearest, linear and cubic", mode));
+    node.unsupported(fmt::format("has mode = {}; Anydim supports nearest, linear and cubic", quoted_name(mode)));
   }
   return mode;
 }
@@ -70,7 +71,7 @@ std::string spelled(Node& node, const std::string& mode) {
 void import_resize(Node& node) {
   const std::string coordinates = node.string("coordinate_transformation_mode", "half_pixel");
   if (coordinates == "tf_crop_and_resize" || coordinates == "half_pixel_symmetric") {
-    node.unsupported(fmt::format("has coordinate_transformation_mode = '{}'", coordinates));
+    node.unsupported(fmt::format("has coordinate_transformation_mode = {}", quoted_name(coordinates)));
   }
   const std::string mode = spelled(node, node.string("mode", "nearest"));
   const std::string rounding = node.string("nearest_mode", "round_prefer_floor");
