@@ -23,5 +23,8 @@
 #include "ir/error.h"
 #include "ir/parse.h"
 #include "ir/print.h"
+#include "ir/printable.h"
 #include "ir/random_tensor.h"
 #include "ir/tensor.h"
+#include "tuner/json.h"
+#include "tuner/text_file.h"

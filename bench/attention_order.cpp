@@ -19,6 +19,7 @@
 #include "codegen_cuda/target.h"
 #include "ir/error.h"
 #include "runtime/packing.h"
+#include "tuner/json.h"
 
 namespace {
 
@@ -101,7 +102,7 @@ std::vector<std::int64_t> lengths_of(const char* file) {
   std::ifstream in(file);
   if (!in) throw Error(ErrorKind::Malformed, std::string(file) + ": cannot be read");
   std::vector<std::int64_t> lengths;
-  for (std::string line; std::getline(in, line);) lengths.push_back(static_cast<std::int64_t>(nlohmann::json::parse(line).size()));
+  for (std::string line; std::getline(in, line);) lengths.push_back(static_cast<std::int64_t>(anydim::tuner::parse_json(line).size()));
   return lengths;
 }
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tuner/json.h"
 #include "tuner/search.h"
 
 namespace {
@@ -25,7 +27,7 @@ struct Sweep {
 
 Sweep read_sweep(const char* file) {
   std::ifstream stream(file);
-  const nlohmann::json whole = nlohmann::json::parse(stream);
+  const nlohmann::json whole = anydim::tuner::parse_json(std::string(std::istreambuf_iterator<char>(stream), {}));
   Sweep sweep;
   for (const nlohmann::json& one : whole.at("regions")) {
     SearchRegion region;

@@ -6,8 +6,16 @@
 #include <charconv>
 
 #include "ir/error.h"
+#include "ir/printable.h"
 
 namespace anydim::ir {
+
+namespace {
+
+// Twice what any generator's schedules have.
+constexpr std::size_t most_fields = 64;
+
+}  // namespace
 
 std::optional<std::int64_t> Schedule::find(std::string_view key) const {
   for (const auto& [name_of_field, value] : fields) {
@@ -30,7 +38,7 @@ std::string to_string(const Schedule& schedule) {
 
 Schedule parse_schedule(std::string_view text) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::Malformed, fmt::format("the schedule `{}` is not `NAME FIELD=INTEGER ...`: {}", text, why));
+    throw Error(ErrorKind::Malformed, fmt::format("the schedule `{}` is not `NAME FIELD=INTEGER ...`: {}", printable(text), why));
   };
   Schedule schedule;
   bool first = true;
@@ -46,13 +54,14 @@ Schedule parse_schedule(std::string_view text) {
       continue;
     }
     const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos || equals == 0) refuse(fmt::format("`{}` is no field", word));
+    if (equals == std::string_view::npos || equals == 0) refuse(fmt::format("`{}` is no field", printable(word)));
     std::int64_t value = 0;
     const char* last = word.data() + word.size();
     const auto [stop, problem] = std::from_chars(word.data() + equals + 1, last, value);
-    if (problem != std::errc() || stop != last) refuse(fmt::format("`{}` has no 64-bit integer", word));
+    if (problem != std::errc() || stop != last) refuse(fmt::format("`{}` has no 64-bit integer", printable(word)));
     const std::string key(word.substr(0, equals));
-    if (schedule.find(key)) refuse(fmt::format("the field {} appears twice", key));
+    if (schedule.find(key)) refuse(fmt::format("the field {} appears twice", printable(key)));
+    if (schedule.fields.size() == most_fields) refuse(fmt::format("it has more than {} fields", most_fields));
     schedule.fields.emplace_back(key, value);
   }
   if (first) refuse("it has no name");

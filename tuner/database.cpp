@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include "ir/error.h"
@@ -20,6 +21,22 @@ constexpr std::string_view environment_columns = "device, target, driver, genera
 constexpr std::string_view run_columns =
     "model, distribution, budget_seconds, most_kernels, kernels, trials, expected_seconds, lower_bound_seconds, default_seconds, finished, "
     "report";
+
+// More rows than a region has shapes worth a kernel of their own.
+constexpr std::size_t most_entries = 1024;
+
+double read_number(sqlite::Statement& row, std::string_view what) {
+  const double value = row.real();
+  if (!(value >= 0) || !std::isfinite(value))
+    throw Error(ErrorKind::Malformed, fmt::format("{} are {}, not a number of at least 0", what, value));
+  return value;
+}
+
+template <typename Entry>
+void append_entry(std::vector<Entry>& entries, Entry entry) {
+  if (entries.size() == most_entries) throw Error(ErrorKind::Malformed, fmt::format("a region has more than {} rows", most_entries));
+  entries.push_back(std::move(entry));
+}
 
 Environment read_environment(sqlite::Statement& row) {
   Environment environment{row.text(), row.text(), row.text(), row.text(), row.text()};
@@ -46,9 +63,9 @@ ChosenEntry read_entry(sqlite::Statement& row) {
   chosen.entry.bucket = parse_bucket(row.text());
   chosen.entry.kernel = parse_bucket(row.text());
   chosen.entry.schedule = ir::parse_schedule(row.text());
-  chosen.entry.seconds = row.real();
+  chosen.entry.seconds = read_number(row, "seconds");
   chosen.entry.measured = row.integer() != 0;
-  chosen.roofline_seconds = row.real();
+  chosen.roofline_seconds = read_number(row, "roofline_seconds");
   return chosen;
 }
 
@@ -60,9 +77,10 @@ Measurement read_measurement(sqlite::Statement& row) {
   one.multiples = parse_keys(row.text());
   one.outcome = parse_outcome(row.text());
   one.measured = row.integer() != 0;
-  one.seconds = row.real();
-  one.spread = row.real();
+  one.seconds = read_number(row, "seconds");
+  one.spread = read_number(row, "spread");
   one.samples = row.integer();
+  if (one.samples < 0) throw Error(ErrorKind::Malformed, fmt::format("samples are {}, not at least 0", one.samples));
   one.resources.code_bytes = row.integer();
   one.resources.instructions = row.integer();
   one.resources.spills = row.integer();
@@ -100,8 +118,20 @@ std::unique_ptr<runtime::FileDescriptor> lock_writer(const std::filesystem::path
   return lock;
 }
 
+// A device or a pipe would be read without end. What is missing is met by whoever opens it.
+void check_kind(const std::filesystem::path& file) {
+  std::error_code fault;
+  const auto status = std::filesystem::status(file, fault);
+  if (std::filesystem::is_directory(status))
+    throw Error(ErrorKind::Malformed, fmt::format("{} is a folder, not a tuning database", file.string()));
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw Error(ErrorKind::Malformed, fmt::format("{} is no tuning database: it is no regular file", file.string()));
+}
+
 sqlite::Connection open_for_reading(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such tuning database", file.string()));
+  check_kind(file);
+  if (std::error_code fault; !std::filesystem::exists(file, fault))
+    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such tuning database", file.string()));
   sqlite::Connection connection(file, sqlite::Connection::Mode::Read);
   if (check_version(connection, file.string()) == static_cast<int>(schema_steps().size())) {
     connection.run("PRAGMA query_only = ON");
@@ -125,12 +155,6 @@ sqlite::Connection open_for_writing(const std::filesystem::path& file) {
 
 }  // namespace
 
-void Database::Connection::damaged(const std::string& why) const {
-  throw Error(
-      ErrorKind::Malformed,
-      fmt::format("the tuning database {} is damaged: {}; restore it from an export, or remove it and tune again", file.string(), why));
-}
-
 template <typename Read>
 auto Database::Connection::reading(Read read) const {
   try {
@@ -138,7 +162,7 @@ auto Database::Connection::reading(Read read) const {
   } catch (const Error& error) {
     // The connection's own message names the file already.
     if (error.kind() != ErrorKind::Malformed || std::string_view(error.what()).find(file.string()) != std::string_view::npos) throw;
-    damaged(error.what());
+    sqlite.damaged(error.what());
   }
 }
 
@@ -148,9 +172,7 @@ Database::Database(const std::filesystem::path& file, Access access) {
     connection_ = std::unique_ptr<Connection>(new Connection{file, nullptr, open_for_reading(file)});
     return;
   }
-  std::error_code fault;
-  if (std::filesystem::is_directory(file, fault))
-    throw Error(ErrorKind::Malformed, fmt::format("{} is a folder, not a tuning database", file.string()));
+  check_kind(file);
   connection_ = std::unique_ptr<Connection>(new Connection{file, lock_writer(file), open_for_writing(file)});
 }
 
@@ -224,7 +246,7 @@ ir::TuningTable Database::tuning_table(const Environment& environment) const {
     ir::TuningTable table;
     while (rows.step()) {
       const std::string identity = rows.text();
-      table.regions[identity].push_back(read_entry(rows).entry);
+      append_entry(table.regions[identity], read_entry(rows).entry);
     }
     return table;
   });
@@ -249,7 +271,7 @@ std::vector<StoredTable> Database::tables() const {
                                 "SELECT bucket, kernel, schedule, seconds, measured, roofline_seconds FROM entries WHERE environment = ? "
                                 "AND region = ? ORDER BY position");
       entries.bind(environment).bind(region);
-      while (entries.step()) table.entries.push_back(read_entry(entries));
+      while (entries.step()) append_entry(table.entries, read_entry(entries));
     }
     return tables;
   });

@@ -30,7 +30,6 @@ struct Database::Connection {
   // Carries out `read`; a row that says nothing sensible is Error{Malformed} with the file's name.
   template <typename Read>
   auto reading(Read read) const;
-  [[noreturn]] void damaged(const std::string& why) const;
 };
 
 std::string now_utc();  // "2026-11-21T14:45:00Z"

@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
+#include "ir/printable.h"
 #include "tuner/database_connection.h"
 #include "tuner/database_text.h"
+#include "tuner/json.h"
 
 namespace anydim::tuner {
 
@@ -71,57 +74,82 @@ Json to_json(const StoredTable& table, std::size_t region) {
   return {{"region", region}, {"run", to_json(table.run)}, {"entries", entries}};
 }
 
+std::int64_t integer(const Json& json, const char* name) {
+  try {
+    return integer_of(json.at(name));
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("\"{}\": {}", name, error.what()));
+  }
+}
+
+std::vector<std::int64_t> integers(const Json& json, const char* name) {
+  const Json& list = json.at(name);
+  if (!list.is_array()) throw Error(ErrorKind::Malformed, fmt::format("\"{}\" is no list", name));
+  std::vector<std::int64_t> found;
+  for (const Json& value : list) found.push_back(integer_of(value));
+  return found;
+}
+
+// At least 0.
+double number(const Json& json, const char* name) {
+  const Json& value = json.at(name);
+  if (!value.is_number() || !(value.get<double>() >= 0))
+    throw Error(ErrorKind::Malformed, fmt::format("\"{}\" is {}, not a number of at least 0", name, printable_json(value)));
+  return value.get<double>();
+}
+
+const std::string& identity_of(const Json& json, const std::vector<RegionRecord>& regions) {
+  const std::int64_t place = integer(json, "region");
+  if (place < 0 || static_cast<std::size_t>(place) >= regions.size())
+    throw Error(ErrorKind::Malformed, fmt::format("\"region\" is {}, but {} regions are listed", place, regions.size()));
+  return regions[static_cast<std::size_t>(place)].identity;
+}
+
 ModelRun run_from(const Json& json) {
   ModelRun run{.model = json.at("model"), .distribution = json.at("distribution")};
-  run.budget_seconds = json.at("budget_seconds");
-  run.most_kernels = json.at("most_kernels");
-  run.kernels = json.at("kernels");
-  run.trials = json.at("trials");
-  run.expected_seconds = json.at("expected_seconds");
-  run.lower_bound_seconds = json.at("lower_bound_seconds");
-  run.default_seconds = json.at("default_seconds");
+  run.budget_seconds = number(json, "budget_seconds");
+  run.most_kernels = integer(json, "most_kernels");
+  run.kernels = integer(json, "kernels");
+  run.trials = integer(json, "trials");
+  run.expected_seconds = number(json, "expected_seconds");
+  run.lower_bound_seconds = number(json, "lower_bound_seconds");
+  run.default_seconds = number(json, "default_seconds");
   run.finished = json.at("finished");
   run.report = json.at("report");
   return run;
 }
 
-void check_number(const Json& json, const char* name) {
-  if (!json.at(name).is_number() || json.at(name).get<double>() < 0)
-    throw Error(ErrorKind::Malformed, fmt::format("\"{}\" is {}, not a number of at least 0", name, json.at(name).dump()));
-}
-
 Measurement measurement_from(const Json& json, const std::vector<RegionRecord>& regions) {
-  for (const char* name : {"seconds", "spread", "samples"}) check_number(json, name);
-  Measurement one{.region = regions.at(json.at("region")).identity, .keys = json.at("keys").get<std::vector<std::int64_t>>()};
+  Measurement one{.region = identity_of(json, regions), .keys = integers(json, "keys")};
   one.schedule = ir::parse_schedule(json.at("schedule").get<std::string>());
-  one.multiples = json.at("multiples").get<std::vector<std::int64_t>>();
+  one.multiples = integers(json, "multiples");
   one.outcome = parse_outcome(json.at("outcome").get<std::string>());
   one.measured = json.at("measured");
-  one.seconds = json.at("seconds");
-  one.spread = json.at("spread");
-  one.samples = json.at("samples");
+  one.seconds = number(json, "seconds");
+  one.spread = number(json, "spread");
+  one.samples = integer(json, "samples");
+  if (one.samples < 0) throw Error(ErrorKind::Malformed, fmt::format("\"samples\" is {}, not at least 0", one.samples));
   const Json& resources = json.at("resources");
-  one.resources.code_bytes = resources.at("code_bytes");
-  one.resources.instructions = resources.at("instructions");
-  one.resources.spills = resources.at("spills");
-  one.resources.registers = resources.at("registers");
-  one.resources.stack_bytes = resources.at("stack_bytes");
-  one.resources.shared_bytes = resources.at("shared_bytes");
+  one.resources.code_bytes = integer(resources, "code_bytes");
+  one.resources.instructions = integer(resources, "instructions");
+  one.resources.spills = integer(resources, "spills");
+  one.resources.registers = integer(resources, "registers");
+  one.resources.stack_bytes = integer(resources, "stack_bytes");
+  one.resources.shared_bytes = integer(resources, "shared_bytes");
   one.detail = json.at("detail");
   return one;
 }
 
 ChosenTable table_from(const Json& json, const std::vector<RegionRecord>& regions) {
-  ChosenTable table{.region = regions.at(json.at("region")).identity, .entries = {}};
+  ChosenTable table{.region = identity_of(json, regions), .entries = {}};
   for (const Json& entry : json.at("entries")) {
-    for (const char* name : {"seconds", "roofline_seconds"}) check_number(entry, name);
     ChosenEntry& chosen = table.entries.emplace_back();
     chosen.entry.bucket = bucket_of(entry.at("bucket"));
     chosen.entry.kernel = bucket_of(entry.at("kernel"));
     chosen.entry.schedule = ir::parse_schedule(entry.at("schedule").get<std::string>());
-    chosen.entry.seconds = entry.at("seconds");
+    chosen.entry.seconds = number(entry, "seconds");
     chosen.entry.measured = entry.at("measured");
-    chosen.roofline_seconds = entry.at("roofline_seconds");
+    chosen.roofline_seconds = number(entry, "roofline_seconds");
   }
   return table;
 }
@@ -184,14 +212,14 @@ std::string Database::export_json() const {
 
 MergeCounts Database::import_json(std::string_view text) {
   const auto wrong = [](const std::string& why) { return Error(ErrorKind::Malformed, "this is no export of a tuning database: " + why); };
-  const Json object = Json::parse(text, nullptr, false);
-  if (object.is_discarded()) throw wrong("it is no JSON");
-  if (!object.is_object() || object.value("format", "") != format_name) throw wrong(fmt::format("\"format\" is not \"{}\"", format_name));
+  const Json object = parse_ordered_json(text);
+  if (object.is_discarded()) throw wrong("it is no JSON, or nests too deep");
+  if (!object.is_object() || !object.contains("format") || object["format"] != format_name)
+    throw wrong(fmt::format("\"format\" is not \"{}\"", format_name));
   const sqlite::Connection& sqlite = connection_->sqlite;
   try {
-    if (object.at("schema").get<int>() > schema_version)
-      throw wrong(
-          fmt::format("it is of a newer Anydim (schema {}, this one knows up to {})", object.at("schema").get<int>(), schema_version));
+    if (const std::int64_t schema = integer(object, "schema"); schema > schema_version)
+      throw wrong(fmt::format("it is of a newer Anydim (schema {}, this one knows up to {})", schema, schema_version));
     MergeCounts counts;
     sqlite::Transaction transaction(sqlite);
     std::vector<RegionRecord> regions;
@@ -204,8 +232,9 @@ MergeCounts Database::import_json(std::string_view text) {
     }
     for (const Json& one : object.at("environments")) {
       Environment environment{one.at("device"), one.at("target"), one.at("driver"), one.at("generator"), one.at("precision")};
-      environment.threads = one.at("threads");
-      if (environment.threads < 1) throw wrong("\"threads\" is under 1");
+      const std::int64_t threads = integer(one, "threads");
+      if (threads < 1 || threads > INT32_MAX) throw wrong(fmt::format("\"threads\" is {}, not from 1 to {}", threads, INT32_MAX));
+      environment.threads = static_cast<int>(threads);
       const std::int64_t id = connection_->environment_id(environment);
       for (const Json& measurement : one.at("measurements"))
         counts.measurements += connection_->record(id, measurement_from(measurement, regions), false) ? 1 : 0;
@@ -227,8 +256,6 @@ MergeCounts Database::import_json(std::string_view text) {
     return counts;
   } catch (const nlohmann::json::exception& error) {
     throw wrong(error.what());
-  } catch (const std::out_of_range&) {
-    throw wrong("a measurement or table names a region that is not listed");
   }
 }
 

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
+#include "ir/printable.h"
 #include "tuner/database.h"
+#include "tuner/json.h"
 
 namespace anydim::tuner {
 
@@ -15,8 +17,8 @@ constexpr Outcome outcomes[] = {Outcome::Ok,          Outcome::Wrong,       Outc
                                 Outcome::OutOfBounds, Outcome::OutOfMemory, Outcome::Uncompiled};
 
 nlohmann::json parsed(std::string_view text) {
-  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-  if (value.is_discarded()) throw Error(ErrorKind::Malformed, fmt::format("`{}` is no list of numbers", text));
+  nlohmann::json value = parse_json(text);
+  if (value.is_discarded()) throw Error(ErrorKind::Malformed, fmt::format("`{}` is no list of numbers", ir::printable(text)));
   return value;
 }
 
@@ -39,7 +41,7 @@ Outcome parse_outcome(std::string_view text) {
   for (const Outcome outcome : outcomes) {
     if (text == name_of(outcome)) return outcome;
   }
-  throw Error(ErrorKind::Malformed, fmt::format("`{}` is no outcome of a measurement", text));
+  throw Error(ErrorKind::Malformed, fmt::format("`{}` is no outcome of a measurement", ir::printable(text)));
 }
 
 std::string keys_text(std::span<const std::int64_t> keys) {
@@ -51,10 +53,8 @@ std::string keys_text(std::span<const std::int64_t> keys) {
 std::vector<std::int64_t> parse_keys(std::string_view text) {
   const nlohmann::json list = parsed(text);
   std::vector<std::int64_t> keys;
-  const auto whole = [](const nlohmann::json& value) { return value.is_number_integer(); };
-  if (!list.is_array() || !std::ranges::all_of(list, whole))
-    throw Error(ErrorKind::Malformed, fmt::format("`{}` is no list of whole numbers", text));
-  for (const auto& value : list) keys.push_back(value.get<std::int64_t>());
+  if (!list.is_array()) throw Error(ErrorKind::Malformed, fmt::format("`{}` is no list of whole numbers", ir::printable(text)));
+  for (const auto& value : list) keys.push_back(integer_of(value));
   return keys;
 }
 
@@ -67,14 +67,13 @@ std::string bucket_text(const ir::Bucket& bucket) {
 
 ir::Bucket bucket_of(const nlohmann::json& lists) {
   const auto wrong = [&] {
-    return Error(ErrorKind::Malformed, fmt::format("`{}` is no bucket: a list of [low, high, multiple]", lists.dump()));
+    return Error(ErrorKind::Malformed, fmt::format("`{}` is no bucket: a list of [low, high, multiple]", printable_json(lists)));
   };
   if (!lists.is_array()) throw wrong();
   ir::Bucket bucket;
   for (const auto& list : lists) {
-    if (!list.is_array() || list.size() != 3 || !std::ranges::all_of(list, [](const auto& value) { return value.is_number_integer(); }))
-      throw wrong();
-    bucket.intervals.push_back({list[0].get<std::int64_t>(), list[1].get<std::int64_t>(), list[2].get<std::int64_t>()});
+    if (!list.is_array() || list.size() != 3) throw wrong();
+    bucket.intervals.push_back({integer_of(list[0]), integer_of(list[1]), integer_of(list[2])});
     const ir::BucketInterval& interval = bucket.intervals.back();
     if (interval.low < 0 || interval.high < interval.low || interval.multiple < 1) throw wrong();
   }

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <random>
+#include <sstream>
 
 #include "ir/error.h"
+#include "ir/printable.h"
+#include "tuner/json.h"
+#include "tuner/text_file.h"
 #include "tuner/text_hash.h"
 
 namespace anydim::tuner {
@@ -69,10 +72,10 @@ std::int64_t length_of_line(const std::string& line, const std::string& where) {
                   fmt::format("{}: {} is no length of a text: a whole number from 1 to {:.0f}", where, trimmed(line), longest));
     return static_cast<std::int64_t>(number);
   }
-  const nlohmann::json list = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json list = parse_json(line);
   if (!list.is_array() || list.empty())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: expected a length or a JSON list of token ids, got '{}'", where, trimmed(line).substr(0, 40)));
+    throw Error(ErrorKind::Malformed, fmt::format("{}: expected a length or a JSON list of token ids, got '{}'", where,
+                                                  ir::printable(trimmed(line).substr(0, 40))));
   return static_cast<std::int64_t>(list.size());
 }
 
@@ -143,9 +146,7 @@ Distribution parse_distribution(std::string_view text) {
 }
 
 Distribution read_lengths(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!std::filesystem::is_regular_file(file) || !stream)
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file.string()));
+  std::istringstream stream(read_text_file(file));
   Distribution distribution{.kind = Distribution::Kind::Observed};
   std::string all, line;
   for (int number = 1; std::getline(stream, line); ++number) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "ir/error.h"
+#include "tuner/json.h"
 
 #ifdef ANYDIM_MPI
 #include <mpi.h>
@@ -49,7 +50,7 @@ Json receive(int from) {
   MPI_Get_count(&status, MPI_CHAR, &size);
   std::string text(static_cast<std::size_t>(size), '\0');
   MPI_Recv(text.data(), size, MPI_CHAR, from, 0, MPI_COMM_WORLD, &status);
-  return Json::parse(text);
+  return parse_json(text);
 }
 
 // A waiting rank sleeps between looks: it shares its machine with what is being timed.

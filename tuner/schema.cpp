@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <compare>
+#include <set>
+#include <string>
+
 #include "ir/error.h"
+#include "ir/printable.h"
 
 namespace anydim::tuner {
 
@@ -63,6 +69,34 @@ ALTER TABLE runs ADD COLUMN report TEXT NOT NULL DEFAULT '';
 
 constexpr std::string_view steps[] = {first_step, second_step};
 
+struct SchemaRow {
+  std::string type, name, table, statement;
+  auto operator<=>(const SchemaRow&) const = default;
+};
+
+std::set<SchemaRow> schema_of(const sqlite::Connection& connection) {
+  sqlite::Statement rows(connection, "SELECT type, name, tbl_name, sql FROM sqlite_schema");
+  std::set<SchemaRow> found;
+  while (rows.step()) found.insert({rows.text(), rows.text(), rows.text(), rows.text()});
+  return found;
+}
+
+// Tables and views of others may stand beside ours, but nothing that SQLite would run or keep up when it reads or writes ours.
+void check_schema(const sqlite::Connection& connection, int version) {
+  const sqlite::Connection own({}, sqlite::Connection::Mode::Memory);
+  for (const std::string_view step : std::span(steps).first(static_cast<std::size_t>(version))) own.run(std::string(step));
+  const std::set<SchemaRow> wanted = schema_of(own), there = schema_of(connection);
+  for (const SchemaRow& row : wanted)
+    if (!there.contains(row))
+      connection.damaged(fmt::format("its {} {} is missing, or not as schema {} has it", row.type, row.name, version));
+  const auto is_ours = [&](const std::string& table) {
+    return std::ranges::any_of(wanted, [&](const SchemaRow& row) { return row.table == table; });
+  };
+  for (const SchemaRow& row : there)
+    if (!wanted.contains(row) && (row.type == "trigger" || is_ours(row.table)))
+      connection.damaged(fmt::format("it has the {} {}, which schema {} does not", row.type, ir::printable(row.name), version));
+}
+
 }  // namespace
 
 std::span<const std::string_view> schema_steps() { return steps; }
@@ -80,6 +114,7 @@ int check_version(const sqlite::Connection& connection, std::string_view file) {
                             "or name another file",
                             file, version, std::size(steps)));
   }
+  check_schema(connection, static_cast<int>(version));
   return static_cast<int>(version);
 }
 

@@ -17,7 +17,7 @@ std::span<const std::string_view> schema_steps();
 // Brings the database to the newest version, in one transaction. Throws Error{Malformed} for another program's file or a newer version.
 void bring_up_to_date(sqlite::Connection& connection, std::string_view file);
 
-// The version; throws Error{Malformed} as above. 0: empty.
+// The version, 0: empty. Throws Error{Malformed} as above, and where the tables are not those of that version.
 int check_version(const sqlite::Connection& connection, std::string_view file);
 
 }  // namespace anydim::tuner

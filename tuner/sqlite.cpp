@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <utility>
+
 #include "ir/error.h"
 
 namespace anydim::tuner::sqlite {
@@ -10,6 +12,19 @@ namespace anydim::tuner::sqlite {
 namespace {
 
 constexpr int patience_ms = 5000;
+// What a file of others may cost (docs/limits.md): bytes of one value, bytes of text and steps of SQLite's virtual machine of one statement.
+constexpr int longest_text = 16 << 20;
+constexpr std::size_t most_text = std::size_t{1} << 30;
+constexpr std::int64_t most_steps = 400'000'000;
+constexpr int steps_between_looks = 10'000;
+
+// SQLite asks this while a statement runs; an answer other than 0 ends the statement.
+int look(void* steps) {
+  std::int64_t* taken = *static_cast<std::int64_t**>(steps);
+  if (taken == nullptr) return 0;
+  *taken += steps_between_looks;
+  return *taken > most_steps ? 1 : 0;
+}
 
 int open_flags(Connection::Mode mode) {
   switch (mode) {
@@ -25,7 +40,8 @@ int open_flags(Connection::Mode mode) {
 
 void Connection::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 
-Connection::Connection(const std::filesystem::path& file, Mode mode) : name_(file.string()) {
+Connection::Connection(const std::filesystem::path& file, Mode mode)
+    : name_(file.string()), steps_(std::make_unique<std::int64_t*>(nullptr)) {
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(mode == Mode::Memory ? ":memory:" : file.c_str(), &handle, open_flags(mode), nullptr);
   handle_.reset(handle);
@@ -33,6 +49,9 @@ Connection::Connection(const std::filesystem::path& file, Mode mode) : name_(fil
   sqlite3_extended_result_codes(handle, 1);
   if (code != SQLITE_OK) fail(code, "opening it");
   sqlite3_busy_timeout(handle, patience_ms);
+  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, longest_text);
+  sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_progress_handler(handle, steps_between_looks, look, steps_.get());
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   // EXTRA: the folder is synced too once a journal is gone, so that what was committed outlives the machine.
@@ -40,6 +59,8 @@ Connection::Connection(const std::filesystem::path& file, Mode mode) : name_(fil
 }
 
 void Connection::run(const std::string& statements) const {
+  std::int64_t taken = 0;
+  const Counted counted(*this, taken);
   const int code = sqlite3_exec(handle_.get(), statements.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) fail(sqlite3_extended_errcode(handle_.get()), "a statement");
 }
@@ -50,6 +71,8 @@ std::int64_t Connection::number(const std::string& query) const {
 }
 
 void Connection::copy_to(Connection& other) const {
+  std::int64_t taken = 0;
+  const Counted counted(*this, taken);
   sqlite3_backup* backup = sqlite3_backup_init(other.handle(), "main", handle_.get(), "main");
   if (backup == nullptr) other.fail(sqlite3_extended_errcode(other.handle()), "copying it");
   sqlite3_backup_step(backup, -1);
@@ -59,15 +82,22 @@ void Connection::copy_to(Connection& other) const {
 
 bool Connection::read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
 
+void Connection::damaged(const std::string& why) const {
+  throw Error(ErrorKind::Malformed,
+              fmt::format("the tuning database {} is damaged: {}; restore it from an export, or remove it and tune again", name_, why));
+}
+
+Connection::Counted::Counted(const Connection& connection, std::int64_t& taken)
+    : current_(*connection.steps_), before_(std::exchange(current_, &taken)) {}
+
+Connection::Counted::~Counted() { current_ = before_; }
+
 void Connection::fail(int code, std::string_view doing) const {
   const std::string said = fmt::format("{} (SQLite {}: {})", sqlite3_errstr(code), code, sqlite3_errmsg(handle_.get()));
   switch (code & 0xff) {
     case SQLITE_NOTADB: throw Error(ErrorKind::Malformed, fmt::format("{} is no tuning database: it is no file of SQLite", name_));
-    case SQLITE_CORRUPT:
-    case SQLITE_SCHEMA:
-      throw Error(
-          ErrorKind::Malformed,
-          fmt::format("the tuning database {} is damaged: {}; restore it from an export, or remove it and tune again", name_, said));
+    case SQLITE_TOOBIG: damaged(fmt::format("a text is longer than {} bytes", longest_text));
+    case SQLITE_INTERRUPT: damaged(fmt::format("{} takes more than {} steps", doing, most_steps));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       throw Error(ErrorKind::Write,
@@ -79,9 +109,15 @@ void Connection::fail(int code, std::string_view doing) const {
                   fmt::format("the tuning database {} cannot grow: the disk is full; what was kept before is safe", name_));
     case SQLITE_CANTOPEN: throw Error(ErrorKind::Write, fmt::format("the tuning database {} cannot be opened: {}", name_, said));
     case SQLITE_IOERR:
+    case SQLITE_PROTOCOL:
+    case SQLITE_NOLFS:
       throw Error(ErrorKind::Write, fmt::format("the tuning database {}: {} failed: {}; what was kept before is safe", name_, doing, said));
     case SQLITE_NOMEM: throw Error(ErrorKind::Resource, "out of memory");
-    default: internal_error(fmt::format("{}: {} succeeds: {}", name_, doing, said));
+    case SQLITE_MISUSE:
+    case SQLITE_RANGE:
+    case SQLITE_INTERNAL: internal_error(fmt::format("{}: {} succeeds: {}", name_, doing, said));
+    // Our statements fit a file that we made, so all else is the file's: tables or columns that are gone, other types, broken pages, constraints.
+    default: damaged(said);
   }
 }
 
@@ -114,6 +150,7 @@ Statement& Statement::bind(std::string_view value) {
 
 bool Statement::step() {
   column_ = 0;
+  const Connection::Counted counted(connection_, taken_);
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
   if (code != SQLITE_DONE) {
@@ -132,6 +169,7 @@ void Statement::run() {
 void Statement::again() {
   sqlite3_reset(statement_.get());
   bound_ = 0;
+  taken_ = 0;
 }
 
 std::int64_t Statement::integer() { return sqlite3_column_int64(statement_.get(), column_++); }
@@ -140,8 +178,10 @@ double Statement::real() { return sqlite3_column_double(statement_.get(), column
 
 std::string Statement::text() {
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column_));
-  const int bytes = sqlite3_column_bytes(statement_.get(), column_++);
-  return data == nullptr ? std::string() : std::string(data, static_cast<std::size_t>(bytes));
+  const auto bytes = static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column_++));
+  text_ += bytes;
+  if (text_ > most_text) connection_.damaged(fmt::format("a query gives more than {} bytes of text", most_text));
+  return data == nullptr ? std::string() : std::string(data, bytes);
 }
 
 Transaction::Transaction(const Connection& connection) : connection_(connection) { connection_.run("BEGIN IMMEDIATE"); }

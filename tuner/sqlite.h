@@ -1,4 +1,5 @@
-// SQLite's interface as values that close themselves, with its faults as anydim::Error.
+// SQLite's interface as values that close themselves, with its faults as anydim::Error. A file may come from anyone: it runs no code of its own
+// (no trusted schema), and the length of a value, the text that a query gives and the steps that it takes are bounded (docs/limits.md).
 #pragma once
 
 #include <cstdint>
@@ -25,14 +26,30 @@ class Connection {
   bool read_only() const;
   sqlite3* handle() const { return handle_.get(); }
 
-  // Malformed: no database, damaged; Write: locked, read-only, full disk, other faults of the file; Resource: out of memory; Internal: anything else.
+  // Write: locked, read-only, full disk, other faults of the file system; Resource: out of memory; Internal: SQLite's interface used wrongly; Malformed:
+  // all else, as it comes from what the file holds.
   [[noreturn]] void fail(int code, std::string_view doing) const;
+  [[noreturn]] void damaged(const std::string& why) const;  // Error{Malformed}
+
+  // While it lives, the steps of SQLite's virtual machine are added to `taken`; what takes too many is broken off.
+  class Counted {
+   public:
+    Counted(const Connection& connection, std::int64_t& taken);
+    ~Counted();
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+   private:
+    std::int64_t*& current_;
+    std::int64_t* before_;
+  };
 
  private:
   struct Close {
     void operator()(sqlite3* handle) const;
   };
   std::string name_;
+  std::unique_ptr<std::int64_t*> steps_;  // where steps are counted; at an address that SQLite knows
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
@@ -60,6 +77,8 @@ class Statement {
   const Connection& connection_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
   int bound_ = 0, column_ = 0;
+  std::int64_t taken_ = 0;  // steps of the virtual machine
+  std::size_t text_ = 0;    // bytes read
 };
 
 // Everything until commit() happens as one, or not at all.

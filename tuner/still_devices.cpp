@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
 #include "ir/loop_form.h"
+#include "ir/printable.h"
+#include "tuner/json.h"
 #include "tuner/observed.h"
+#include "tuner/text_file.h"
 #include "tuner/tolerance.h"
 
 namespace anydim::tuner {
@@ -44,7 +45,8 @@ ProductShape parse_product(const std::string& text, const std::string& where) {
     at = end < last && *end == 'x' ? end + 1 : end;
     if (end < last && *end != 'x') break;
   }
-  if (numbers.size() != 3 || at != last) throw Error(ErrorKind::Malformed, fmt::format("{}: '{}' is no shape MxNxK", where, text));
+  if (numbers.size() != 3 || at != last)
+    throw Error(ErrorKind::Malformed, fmt::format("{}: '{}' is no shape MxNxK", where, ir::printable(text)));
   return {numbers[0], numbers[1], numbers[2]};
 }
 
@@ -78,18 +80,20 @@ TuneDevice predicted_device(const TuneSubject& subject) {
 }
 
 RecordedMatrix RecordedMatrix::parse(std::string_view json, const std::string& where) {
-  const nlohmann::json whole = nlohmann::json::parse(json, nullptr, false);
+  const nlohmann::json whole = parse_json(json);
   const nlohmann::json object = whole.is_object() && whole.contains("matrix") ? whole["matrix"] : whole;
   if (!object.is_object())
     throw Error(ErrorKind::Malformed, fmt::format("{}: this is no matrix of latencies by schedule and shape", where));
   RecordedMatrix matrix;
   for (const auto& [schedule, shapes] : object.items()) {
-    if (!shapes.is_object()) throw Error(ErrorKind::Malformed, fmt::format("{}: '{}' has no latencies by shape", where, schedule));
+    if (!shapes.is_object())
+      throw Error(ErrorKind::Malformed, fmt::format("{}: '{}' has no latencies by shape", where, ir::printable(schedule)));
     const std::string name = to_string(ir::parse_schedule(schedule));
     for (const auto& [text, microseconds] : shapes.items()) {
       const ProductShape shape = parse_product(text, where);
       if (!microseconds.is_number() || !(microseconds.get<double>() > 0))
-        throw Error(ErrorKind::Malformed, fmt::format("{}: the latency of {} at {} is no time above 0", where, schedule, text));
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("{}: the latency of {} at {} is no time above 0", where, ir::printable(schedule), ir::printable(text)));
       matrix.seconds_[name][{shape.n, shape.k}][shape.m] = 1e-6 * microseconds.get<double>();
     }
   }
@@ -97,12 +101,7 @@ RecordedMatrix RecordedMatrix::parse(std::string_view json, const std::string& w
   return matrix;
 }
 
-RecordedMatrix RecordedMatrix::read(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!std::filesystem::is_regular_file(file) || !stream)
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file.string()));
-  return parse(std::string(std::istreambuf_iterator<char>(stream), {}), file.string());
-}
+RecordedMatrix RecordedMatrix::read(const std::filesystem::path& file) { return parse(read_text_file(file), file.string()); }
 
 std::vector<ir::Schedule> RecordedMatrix::schedules() const {
   std::vector<ir::Schedule> schedules;

@@ -10,13 +10,13 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "ir/error.h"
+#include "ir/printable.h"
 #include "runtime/file_descriptor.h"
+#include "tuner/json.h"
+#include "tuner/text_file.h"
 
 namespace anydim::tuner {
 
@@ -29,13 +29,14 @@ std::int64_t rounded_up(std::int64_t value, int bits) {
   const int width = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)));
   if (width <= bits) return value;
   const std::int64_t unit = std::int64_t{1} << (width - bits);
-  return (value + unit - 1) / unit * unit;
+  const std::int64_t most = INT64_MAX / unit * unit;
+  return value > most ? INT64_MAX : value + (unit - value % unit) % unit;
 }
 
-std::optional<std::string> contents_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(stream), {});
+// A count that no more fits stays at the largest.
+std::int64_t added(std::int64_t count, std::int64_t more) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(count, more, &sum) ? INT64_MAX : sum;
 }
 
 Error cannot_write(const std::filesystem::path& file) {
@@ -67,7 +68,7 @@ Trace::Trace(std::vector<std::string> inputs, std::vector<std::string> symbols)
 
 std::int64_t Trace::calls() const {
   std::int64_t calls = 0;
-  for (const auto& [sizes, count] : bins_) calls += count;
+  for (const auto& [sizes, count] : bins_) calls = added(calls, count);
   return calls;
 }
 
@@ -76,7 +77,8 @@ void Trace::add(std::span<const std::int64_t> values, std::int64_t rows, std::in
   TracedCall call;
   for (const std::int64_t value : values) call.push_back(rounded_up(value, significant_bits_));
   call.push_back(rounded_up(rows, significant_bits_));
-  bins_[std::move(call)] += count;
+  std::int64_t& there = bins_[std::move(call)];
+  there = added(there, count);
   while (bins_.size() > most_bins && significant_bits_ > fewest_bits) coarsen();
 }
 
@@ -86,7 +88,8 @@ void Trace::coarsen() {
   for (const auto& [sizes, count] : bins_) {
     TracedCall call;
     for (const std::int64_t size : sizes) call.push_back(rounded_up(size, significant_bits_));
-    merged[std::move(call)] += count;
+    std::int64_t& there = merged[std::move(call)];
+    there = added(there, count);
   }
   bins_ = std::move(merged);
 }
@@ -113,18 +116,24 @@ std::string Trace::to_json() const {
 
 Trace Trace::parse(std::string_view json, const std::string& where) {
   const auto malformed = [&](const std::string& why) { return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why)); };
-  const nlohmann::json object = nlohmann::json::parse(json, nullptr, false);
+  const auto integer = [&](const nlohmann::json& value) {
+    if (!value.is_number_integer()) throw malformed(fmt::format("the trace is damaged: {} is no whole number", printable_json(value)));
+    return value.get<std::int64_t>();
+  };
+  const nlohmann::json object = parse_json(json);
   if (!object.is_object() || !object.contains("anydim_trace"))
     throw malformed("this is no trace of shapes (anydim run --record writes them)");
   try {
-    if (object.at("anydim_trace").get<int>() > newest_form) throw malformed("the trace was written by a newer version of anydim");
+    if (integer(object.at("anydim_trace")) > newest_form) throw malformed("the trace was written by a newer version of anydim");
     Trace trace(object.at("inputs").get<std::vector<std::string>>(), object.at("symbols").get<std::vector<std::string>>());
-    trace.significant_bits_ = std::clamp(object.at("significant_bits").get<int>(), fewest_bits, 63);
+    trace.significant_bits_ = static_cast<int>(std::clamp<std::int64_t>(integer(object.at("significant_bits")), fewest_bits, 63));
     for (const auto& bin : object.at("bins")) {
-      const auto numbers = bin.get<std::vector<std::int64_t>>();
+      std::vector<std::int64_t> numbers;
+      for (const auto& number : bin) numbers.push_back(integer(number));
       const bool negative = std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
       if (numbers.size() != trace.symbols_.size() + 2 || negative || numbers.back() == 0)
-        throw malformed(fmt::format("a bin has {} sizes from 0 and a count from 1; got {}", trace.symbols_.size() + 1, bin.dump()));
+        throw malformed(
+            fmt::format("a bin has {} sizes from 0 and a count from 1; got {}", trace.symbols_.size() + 1, printable_json(bin)));
       trace.add(std::span(numbers).first(trace.symbols_.size()), numbers[trace.symbols_.size()], numbers.back());
     }
     return trace;
@@ -133,11 +142,7 @@ Trace Trace::parse(std::string_view json, const std::string& where) {
   }
 }
 
-Trace read_trace(const std::filesystem::path& file) {
-  const auto text = std::filesystem::is_regular_file(file) ? contents_of(file) : std::nullopt;
-  if (!text) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file.string()));
-  return Trace::parse(*text, file.string());
-}
+Trace read_trace(const std::filesystem::path& file) { return Trace::parse(read_text_file(file), file.string()); }
 
 void record_trace(const std::filesystem::path& file, const Trace& trace) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
@@ -147,7 +152,12 @@ void record_trace(const std::filesystem::path& file, const Trace& trace) {
   while (flock(lock.number(), LOCK_EX) != 0 && errno == EINTR) {
   }
   Trace merged(trace.inputs(), trace.symbols());
-  if (std::filesystem::exists(file)) {
+  std::error_code fault;
+  const auto status = std::filesystem::status(file, fault);
+  if (std::filesystem::exists(status)) {
+    // What is written takes the place of the file: a device or a folder would be replaced, or could not be.
+    if (!std::filesystem::is_regular_file(status))
+      throw Error(ErrorKind::Write, fmt::format("{}: a trace cannot be written there: it is no regular file", file.string()));
     const Trace before = read_trace(file);
     try {
       merged.merge(before);

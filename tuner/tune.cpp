@@ -11,6 +11,7 @@
 
 #include "ir/error.h"
 #include "ir/schedule_space.h"
+#include "tuner/json.h"
 #include "tuner/observed.h"
 #include "tuner/text_hash.h"
 #include "tuner/tolerance.h"
@@ -459,8 +460,10 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   for (const RegionPoints& region : points.regions) all += kernel_of(subject, region.kernel).region.identity;
   const std::string fingerprint = text_hash(all);
   for (const ModelRun& before : database.runs(subject.environment)) {
-    const nlohmann::json report = nlohmann::json::parse(before.report, nullptr, false);
-    if (!report.is_object() || report.value("fingerprint", "") != fingerprint || before.budget_seconds < rules.budget_seconds) continue;
+    const nlohmann::json report = parse_json(before.report);
+    if (!report.is_object() || !report.contains("fingerprint") || report["fingerprint"] != fingerprint ||
+        before.budget_seconds < rules.budget_seconds)
+      continue;
     result.nothing_to_do = true;
     result.run = before;
     return result;

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "ir/error.h"
+#include "tuner/json.h"
 
 extern char** environ;
 
@@ -116,7 +117,7 @@ CaseEnd WorkerProcess::run(const nlohmann::json& wanted, const CaseLimits& limit
   auto deadline = Clock::now() + std::chrono::duration<double>(limits.first_seconds);
   for (;;) {
     for (std::size_t newline = rest_.find('\n'); newline != std::string::npos; newline = rest_.find('\n')) {
-      const nlohmann::json said = nlohmann::json::parse(rest_.substr(0, newline), nullptr, false);
+      const nlohmann::json said = parse_json(std::string_view(rest_).substr(0, newline));
       rest_.erase(0, newline + 1);
       if (!said.is_object()) continue;
       if (said.contains("begin") && said["begin"] == wanted["id"]) begun = true;

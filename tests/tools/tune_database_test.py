@@ -86,7 +86,7 @@ class TuneDatabase(unittest.TestCase):
         self.own()
         before = (self.folder / "own.db").read_bytes()
         start = "wrong.json: this is no export of a tuning database: "
-        for text, why in (("nonsense", "it is no JSON"), ("{}", '"format" is not "anydim tuning database"'),
+        for text, why in (("nonsense", "it is no JSON, or nests too deep"), ("{}", '"format" is not "anydim tuning database"'),
                           (json.dumps(dict(EXPORT, schema=7)), "it is of a newer Anydim (schema 7, this one knows up to 2)")):
             (self.folder / "wrong.json").write_text(text)
             self.refused(4, start + why, "tune", "--db", "own.db", "--import", "wrong.json")
