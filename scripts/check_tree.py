@@ -19,7 +19,7 @@ LAYERS = {
     "runtime": (["ir"], ["xxhash.h"]),
     "tuner": (["ir", "runtime"], ["sqlite3.h", "nlohmann/", "mpi.h"]),
     "api": (["ir", "frontends", "passes", "codegen_cpu", "codegen_cuda", "runtime", "tuner"], []),
-    "tools": (["api"], ["CLI/", "nlohmann/", "spdlog/"]),
+    "tools": (["api"], ["CLI/", "nlohmann/"]),
 }
 FOLDERS = {*LAYERS, "tests", "bench"}
 LIBRARIES = {library for _, libraries in LAYERS.values() for library in libraries} | {"benchmark/", "gtest/", "rapidcheck"}

@@ -7,7 +7,7 @@ packages=(
   # compilers and build tools
   clang-19 lld-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev cmake ninja-build ccache git ca-certificates
   # libraries
-  llvm-19-dev libxml2-dev libzstd-dev zlib1g-dev libprotobuf-dev protobuf-compiler libonnx-dev libfmt-dev libspdlog-dev
+  llvm-19-dev libxml2-dev libzstd-dev zlib1g-dev libprotobuf-dev protobuf-compiler libonnx-dev libfmt-dev
   libcli11-dev nlohmann-json3-dev libxxhash-dev libsqlite3-dev libopenmpi-dev openmpi-bin
   # tests and measurements
   libgtest-dev libbenchmark-dev fiu-utils librapidcheck-dev libonnx-testdata python3 python3-venv fortunes

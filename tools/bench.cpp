@@ -12,6 +12,7 @@
 
 #include "tools/bench_op.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/tokens.h"
 
 namespace anydim::tools {
@@ -137,15 +138,14 @@ void print(const Figures& figures, bool json) {
                                            {"first_result_s", figures.first_result_s},
                                            {"peak_bytes", figures.peak_bytes},
                                            {"schedules", figures.schedules}};
-    fmt::print("{}\n", object.dump());
+    put_json(object);
     return;
   }
-  fmt::print(
-      "useful tokens      {:>10}\ncomputed tokens    {:>10}\nuseful tokens/s    {:>10.0f}\nbatch p50          {:>10.3f} ms\n"
+  put("useful tokens      {:>10}\ncomputed tokens    {:>10}\nuseful tokens/s    {:>10.0f}\nbatch p50          {:>10.3f} ms\n"
       "batch p99          {:>10.3f} ms\nload               {:>10.3f} s\nfirst result       {:>10.3f} s\npeak memory        {:>10.1f} MB\n",
       figures.useful_tokens, figures.computed_tokens, figures.useful_tokens_per_s, figures.batch_p50_ms, figures.batch_p99_ms,
       figures.load_s, figures.first_result_s, 1e-6 * static_cast<double>(figures.peak_bytes));
-  for (const auto& [chosen, rows] : figures.schedules) fmt::print("schedules, {:<17} {:>5}\n", chosen, rows);
+  for (const auto& [chosen, rows] : figures.schedules) put("schedules, {:<17} {:>5}\n", chosen, rows);
 }
 
 void run(const BenchOptions& options, const CommonOptions& common, const ProcessClock& process) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bench_op.h"
+#include "tools/output.h"
 
 namespace anydim::tools {
 
@@ -86,7 +87,7 @@ void print_matmuls(const std::vector<MatmulRow>& rows, const OperatorBench& benc
                           one["cold"]["ratio"].get<double>());
     }
     shapes.push_back(one);
-    if (!bench.json) fmt::print("{}  difference {:.1e}  {}\n", line, times.largest_difference, times.schedule);
+    if (!bench.json) put("{}  difference {:.1e}  {}\n", line, times.largest_difference, times.schedule);
   }
   print_ratios(bench, shapes, ratios, "the heuristic choice");
 }
@@ -117,12 +118,12 @@ void run_attention(const OperatorBench& bench, const CompileOptions& options) {
                       {"schedule", all[i].schedule},
                       {"largest_difference", all[i].largest_difference}});
     if (!bench.json) {
-      fmt::print("{:>4} x {:>3} heads x {:>5} x {:>3}  {:>9.2f} us {:>6.1f} TFLOP/s {:>7.1f} GB/s  difference {:.1e}  {}\n", shape.batch,
-                 shape.heads, shape.length, shape.head, 1e6 * seconds, work / seconds, bytes / seconds, all[i].largest_difference,
-                 all[i].schedule);
+      put("{:>4} x {:>3} heads x {:>5} x {:>3}  {:>9.2f} us {:>6.1f} TFLOP/s {:>7.1f} GB/s  difference {:.1e}  {}\n", shape.batch,
+          shape.heads, shape.length, shape.head, 1e6 * seconds, work / seconds, bytes / seconds, all[i].largest_difference,
+          all[i].schedule);
     }
   }
-  if (bench.json) fmt::print("{}\n", nlohmann::ordered_json{{"operator", bench.name}, {"shapes", listed}}.dump());
+  if (bench.json) put_json(nlohmann::ordered_json{{"operator", bench.name}, {"shapes", listed}});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tools/library_matmul.h"
+#include "tools/output.h"
 
 namespace anydim::tools {
 
@@ -150,11 +151,10 @@ void print(const std::vector<Row>& rows, const OperatorBench& bench) {
     }
     shapes.push_back(one);
     if (bench.json) continue;
-    fmt::print("{:>5} x {:>5} x {:>5}  {:>10.2f} us {:>7.1f} GFLOP/s", row.shape.m, row.shape.n, row.shape.k, 1e6 * row.ours,
-               billions_per_second(row.shape, row.ours));
-    if (compared)
-      fmt::print("  {} {:>10.2f} us  ratio {:.3f}  difference {:.1e}", bench.library, 1e6 * row.theirs, ratio, row.largest_difference);
-    fmt::print("  {}\n", row.schedule);
+    put("{:>5} x {:>5} x {:>5}  {:>10.2f} us {:>7.1f} GFLOP/s", row.shape.m, row.shape.n, row.shape.k, 1e6 * row.ours,
+        billions_per_second(row.shape, row.ours));
+    if (compared) put("  {} {:>10.2f} us  ratio {:.3f}  difference {:.1e}", bench.library, 1e6 * row.theirs, ratio, row.largest_difference);
+    put("  {}\n", row.schedule);
   }
   print_ratios(bench, shapes, ratios, bench.library);
 }
@@ -172,9 +172,9 @@ void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shap
   if (bench.json) {
     nlohmann::ordered_json object = {{"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
     if (!ratios.empty()) object["geometric_mean"] = mean, object["least_ratio"] = least;
-    fmt::print("{}\n", object.dump());
+    put_json(object);
   } else if (!ratios.empty()) {
-    fmt::print("geometric mean {:.3f}, least {:.3f} (over 1: faster than {})\n", mean, least, slower);
+    put("geometric mean {:.3f}, least {:.3f} (over 1: faster than {})\n", mean, least, slower);
   }
 }
 

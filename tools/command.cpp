@@ -1,12 +1,11 @@
 #include "tools/command.h"
 
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <memory>
+
+#include "tools/output.h"
 
 namespace anydim::tools {
 
@@ -89,9 +88,7 @@ std::int64_t parse_size(std::string_view text, std::string_view option) {
 
 runtime::Warning warning_log(bool quiet) {
   if (quiet) return {};
-  auto logger = std::make_shared<spdlog::logger>("anydim", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("%n: %l: %v");
-  return [logger](const std::string& message) { logger->warn(message); };
+  return [](const std::string& message) { complain(fmt::format("anydim: warning: {}\n", ir::printable_message(message))); };
 }
 
 }  // namespace anydim::tools

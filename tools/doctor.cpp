@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
+#include "tools/output.h"
 
 namespace anydim::tools {
 
@@ -16,11 +17,11 @@ void run(const CommonOptions& common) {
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
   for (const Finding& finding : findings) {
     object[finding.name] = finding.value;
-    if (!common.json) fmt::print("{:20} {}{}\n", finding.name, finding.missing ? "MISSING: " : "", finding.value);
+    if (!common.json) put("{:20} {}{}\n", finding.name, finding.missing ? "MISSING: " : "", finding.value);
     if (finding.missing) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", finding.name);
   }
   if (!missing.empty()) throw Error(ErrorKind::Resource, fmt::format("something that running models needs is missing: {}", missing));
-  if (common.json) fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (common.json) put_json(object);
 }
 
 }  // namespace

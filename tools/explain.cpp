@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
+#include "tools/output.h"
 
 namespace anydim::tools {
 
@@ -136,30 +137,30 @@ nlohmann::json to_json(const CallExplanation& call) {
 }
 
 void print(const CallExplanation& call) {
-  fmt::print("symbols: {}\n", listed(call.symbols));
+  put("symbols: {}\n", listed(call.symbols));
   double estimated = 0, measured = 0;
   for (std::size_t i = 0; i < call.launches.size(); ++i) {
     const LaunchExplanation& launch = call.launches[i];
     estimated += launch.estimated_seconds;
     measured += launch.measured_seconds;
-    fmt::print("\n{:3} {}  from {}\n", i, launch.region, launch.source.empty() ? "no node" : launch.source);
-    fmt::print("    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys), launch.bucket);
-    fmt::print("    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule, launch.chosen, launch.tasks, launch.code_bytes,
-               launch.kernel);
-    fmt::print("    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds, 1e6 * launch.measured_seconds);
+    put("\n{:3} {}  from {}\n", i, launch.region, launch.source.empty() ? "no node" : launch.source);
+    put("    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys), launch.bucket);
+    put("    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule, launch.chosen, launch.tasks, launch.code_bytes,
+        launch.kernel);
+    put("    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds, 1e6 * launch.measured_seconds);
   }
-  fmt::print("\ntables, tried from above\n");
+  put("\ntables, tried from above\n");
   for (const TableRow& row : call.tables) {
-    fmt::print("    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen, 1e6 * row.expected_seconds);
+    put("    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen, 1e6 * row.expected_seconds);
   }
-  fmt::print("\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape stages, {} fetches\n",
-             call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages, call.fetches);
-  fmt::print("memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n", call.memory.arena, call.memory.scratch,
-             call.memory.outputs, call.constant_bytes, call.kernels.code_bytes);
-  fmt::print("arena ceiling: {} bytes{}\n", call.arena_ceiling,
-             call.arena_ceiling_bytes ? fmt::format(", at most {}", *call.arena_ceiling_bytes) : "");
-  fmt::print("kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n", call.kernels.entries, call.kernels.from_cache,
-             call.kernels.compiled, call.kernels.failed);
+  put("\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape stages, {} fetches\n",
+      call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages, call.fetches);
+  put("memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n", call.memory.arena, call.memory.scratch,
+      call.memory.outputs, call.constant_bytes, call.kernels.code_bytes);
+  put("arena ceiling: {} bytes{}\n", call.arena_ceiling,
+      call.arena_ceiling_bytes ? fmt::format(", at most {}", *call.arena_ceiling_bytes) : "");
+  put("kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n", call.kernels.entries, call.kernels.from_cache,
+      call.kernels.compiled, call.kernels.failed);
 }
 
 void run(const ExplainOptions& options, const CommonOptions& common) {
@@ -181,11 +182,11 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   if (common.json) {
     nlohmann::json object = to_json(call);
     object["padding"] = padding_of(*model);
-    fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    put_json(object);
     return;
   }
   print(call);
-  fmt::print("padding: {}\n", padding_of(*model));
+  put("padding: {}\n", padding_of(*model));
 }
 
 }  // namespace

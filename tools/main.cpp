@@ -8,22 +8,29 @@
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/process.h"
 
 namespace anydim::tools {
 namespace {
 
 // One clear sentence first; with --json standard output still holds one object.
-int fail(ErrorKind kind, std::string message, bool json) {
+int fail(ErrorKind kind, std::string_view said, bool json) {
+  const std::string message = ir::printable_message(said);
   std::fflush(stdout);
-  fmt::print(stderr, "anydim: {}\n", message);
+  complain(fmt::format("anydim: {}\n", message));
   const int code = static_cast<int>(kind);
   if (json) {
-    const nlohmann::json object = {{"error", message}, {"exit_code", code}};
-    fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    try {
+      put_json(nlohmann::json{{"error", message}, {"exit_code", code}});
+      flush_output();
+    } catch (const Error&) {
+      // The first fault stays what is reported.
+    }
   }
   return code;
 }
@@ -45,6 +52,23 @@ std::string one_sentence(std::string message) {
   return message + "; `anydim --help` and `anydim COMMAND --help` list what there is";
 }
 
+bool wants_json(int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+}
+
+// --help and --version.
+int succeed(const CLI::App& app, const CLI::Success& success) {
+  std::ostringstream out;
+  app.exit(success, out, out);
+  try {
+    put_text(out.view());
+    flush_output();
+    return 0;
+  } catch (const Error& error) {
+    return fail(error.kind(), error.what(), false);
+  }
+}
+
 int run(int argc, char** argv, const ProcessClock& clock) {
   CLI::App app("Compiles tensor programs once for every shape they will meet, and runs them.", "anydim");
   app.require_subcommand(1);
@@ -61,15 +85,14 @@ int run(int argc, char** argv, const ProcessClock& clock) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    return succeed(app, success);
   } catch (const CLI::ParseError& error) {
-    const bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
     const std::string unknown = unknown_command(app, argc, argv);
-    return fail(ErrorKind::CommandLine, unknown.empty() ? one_sentence(error.what()) : unknown, json);
+    return fail(ErrorKind::CommandLine, unknown.empty() ? one_sentence(error.what()) : unknown, wants_json(argc, argv));
   }
   try {
     action();
-    if (std::fflush(stdout) != 0) throw Error(ErrorKind::Write, "standard output cannot be written");
+    flush_output();
     return 0;
   } catch (const Error& error) {
     return fail(error.kind(), error.what(), common.json);
@@ -86,5 +109,11 @@ int run(int argc, char** argv, const ProcessClock& clock) {
 int main(int argc, char** argv) {
   const anydim::tools::ProcessClock clock;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, as a full disk
-  return anydim::tools::run(argc, argv, clock);
+  anydim::tools::hold_standard_streams();
+  anydim::tools::explain_cut_files();
+  try {
+    return anydim::tools::run_on_own_stack([&] { return anydim::tools::run(argc, argv, clock); });
+  } catch (const anydim::Error& error) {
+    return anydim::tools::fail(error.kind(), error.what(), anydim::tools::wants_json(argc, argv));
+  }
 }

@@ -110,6 +110,12 @@ class HeaderReader {
   std::string_view rest_;
 };
 
+std::string dims_text(const std::vector<std::int64_t>& dims) {
+  constexpr std::size_t most = 16;
+  if (dims.size() <= most) return fmt::format("{}", fmt::join(dims, ", "));
+  return fmt::format("{}, ... {} dims", fmt::join(dims.begin(), dims.begin() + most, ", "), dims.size());
+}
+
 std::int64_t checked_bytes(ir::DType dtype, const std::vector<std::int64_t>& shape) {
   try {
     return ir::byte_count(dtype, shape);
@@ -169,14 +175,14 @@ ir::Tensor read_npy(const std::filesystem::path& file) {
     if (header->description == description) dtype = known;
   }
   if (!dtype) {
-    throw malformed(
-        fmt::format("element type '{}' is not known; known are little-endian f2, f4, f8, i1 to i8, u1 to u8 and b1", header->description));
+    throw malformed(fmt::format("element type '{}' is not known; known are little-endian f2, f4, f8, i1 to i8, u1 to u8 and b1",
+                                ir::printable(header->description)));
   }
   const std::int64_t bytes = checked_bytes(*dtype, header->shape);
   const std::uintmax_t before = 8 + (version == 1 ? 2 : 4) + header_bytes;
   if (bytes < 0 || file_bytes - before != static_cast<std::uintmax_t>(bytes)) {
-    throw malformed(fmt::format("shape ({}) of '{}' needs {} bytes, but the file holds {}", fmt::join(header->shape, ", "),
-                                header->description, bytes < 0 ? std::string("too many") : std::to_string(bytes), file_bytes - before));
+    throw malformed(fmt::format("shape ({}) of '{}' needs {} bytes, but the file holds {}", dims_text(header->shape), header->description,
+                                bytes < 0 ? std::string("too many") : std::to_string(bytes), file_bytes - before));
   }
   ir::Tensor tensor(*dtype, header->shape);
   std::vector<std::byte> stored;

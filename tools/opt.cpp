@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
+#include "tools/output.h"
 
 namespace anydim::tools {
 
@@ -44,11 +45,11 @@ void run(const OptOptions& options, const CommonOptions& common) {
   const std::string text = ir::print(result.module);
   if (common.json) {
     const nlohmann::json report{{"module", text}, {"dynamic", result.dynamic}};
-    fmt::print("{}\n", report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    put_json(report);
     return;
   }
-  for (const std::string& reason : result.dynamic) fmt::print("// stays dynamic: {}\n", reason);
-  fmt::print("{}", text);
+  for (const std::string& reason : result.dynamic) put("// stays dynamic: {}\n", reason);
+  put_text(text);
 }
 
 }  // namespace

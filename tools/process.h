@@ -1,8 +1,9 @@
-// What this process has cost so far.
+// The process: what it has cost so far, and the stack that its work has.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 namespace anydim::tools {
 
@@ -21,5 +22,13 @@ class ProcessClock {
 std::int64_t peak_resident_bytes();
 // Address space of this process now; 0 where the system does not tell.
 std::int64_t mapped_bytes();
+
+// Carries `work` out on a thread whose stack has a known size, whatever the shell's limit (ulimit -s) is, and gives its result. Signals reach that thread alone.
+// Other threads that are begun later have stacks of a usual size. Throws Error{Resource} where there is no memory for the stack.
+int run_on_own_stack(const std::function<int()>& work);
+
+// Weights in files of their own are read where they are mapped: a file that is cut meanwhile ends the process by SIGBUS. From now on that says so on
+// standard error and exits as a malformed file does.
+void explain_cut_files();
 
 }  // namespace anydim::tools

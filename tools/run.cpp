@@ -10,6 +10,7 @@
 
 #include "tools/command.h"
 #include "tools/npy.h"
+#include "tools/output.h"
 #include "tools/output_files.h"
 
 namespace anydim::tools {
@@ -98,12 +99,10 @@ void print_results(const Results& results, const std::vector<std::filesystem::pa
     for (std::int64_t e = 0; e < std::min(shown, tensor.elements()); ++e) {
       values += ir::is_float(tensor.dtype()) ? fmt::format(" {:.6g}", tensor.real_at(e)) : fmt::format(" {}", tensor.integer_at(e));
     }
-    fmt::print("{}: {}{}{}{}\n", results.names[i], ir::shape_text(tensor.dtype(), tensor.dims()), values.empty() ? "" : " =" + values,
-               tensor.elements() > shown ? " ..." : "", files.empty() ? "" : " -> " + files[i].string());
+    put("{}: {}{}{}{}\n", ir::printable(results.names[i]), ir::shape_text(tensor.dtype(), tensor.dims()),
+        values.empty() ? "" : " =" + values, tensor.elements() > shown ? " ..." : "", files.empty() ? "" : " -> " + files[i].string());
   }
-  if (json)
-    fmt::print("{}\n", nlohmann::json{{"outputs", listed}, {"schedules", results.schedules}}.dump(
-                           -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (json) put_json(nlohmann::json{{"outputs", listed}, {"schedules", results.schedules}});
 }
 
 void run(const RunOptions& options, const CommonOptions& common) {

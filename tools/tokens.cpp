@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace anydim::tools {
 
@@ -12,12 +12,13 @@ namespace {
 
 Text read_line(const std::string& line, const std::string& where) {
   const auto malformed = [&](const std::string& why) { return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why)); };
-  const nlohmann::json list = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json list = tuner::parse_json(line);
   if (!list.is_array()) throw malformed("expected a JSON list of token ids, e.g. [101, 7592, 102]");
   if (list.empty()) throw malformed("a text has at least one token");
   Text text;
   for (const nlohmann::json& token : list) {
-    if (!token.is_number_integer() || token.get<std::int64_t>() < 0) throw malformed(fmt::format("{} is no token id", token.dump()));
+    if (!token.is_number_integer() || token.get<std::int64_t>() < 0)
+      throw malformed(fmt::format("{} is no token id", tuner::printable_json(token)));
     text.push_back(token.get<std::int64_t>());
   }
   return text;
@@ -26,11 +27,7 @@ Text read_line(const std::string& line, const std::string& where) {
 }  // namespace
 
 std::vector<Text> read_tokens(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error))
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file.string()));
-  std::ifstream stream(file);
-  if (!stream) throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be opened", file.string()));
+  std::istringstream stream(tuner::read_text_file(file));
   std::vector<Text> texts;
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {

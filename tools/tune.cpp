@@ -13,6 +13,7 @@
 #include "api/tuning.h"
 #include "api/tuning_run.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/tune_database.h"
 #include "tools/tune_progress.h"
 
@@ -136,42 +137,40 @@ Json result_json(const tuner::TuneSubject& subject, const tuner::TuneResult& res
 
 void print_result(const tuner::TuneResult& result, const std::filesystem::path& file) {
   if (result.nothing_to_do) {
-    fmt::print("{}: nothing to do: the same model, sizes and limits were tuned at {}; a call is expected to take {:.3f} ms\n",
-               file.string(), result.run.finished, 1e3 * result.run.expected_seconds);
+    put("{}: nothing to do: the same model, sizes and limits were tuned at {}; a call is expected to take {:.3f} ms\n", file.string(),
+        result.run.finished, 1e3 * result.run.expected_seconds);
     return;
   }
-  fmt::print("{}: {} candidates tried, {} known from before, of {}\n", file.string(), result.trials, result.reused, result.space);
-  for (const auto& [outcome, count] : result.failures) fmt::print("  {}: {}\n", tuner::name_of(outcome), count);
+  put("{}: {} candidates tried, {} known from before, of {}\n", file.string(), result.trials, result.reused, result.space);
+  for (const auto& [outcome, count] : result.failures) put("  {}: {}\n", tuner::name_of(outcome), count);
   if (result.interrupted) {
-    fmt::print("interrupted: what was measured is kept; go on with --resume\n");
+    put("interrupted: what was measured is kept; go on with --resume\n");
     return;
   }
-  fmt::print(
-      "{} kernels; a call is expected to take {:.3f} ms, {:.3f} ms by the cost model alone, at least {:.3f} ms with so many kernels\n",
+  put("{} kernels; a call is expected to take {:.3f} ms, {:.3f} ms by the cost model alone, at least {:.3f} ms with so many kernels\n",
       result.run.kernels, 1e3 * result.run.expected_seconds, 1e3 * result.run.default_seconds, 1e3 * result.run.lower_bound_seconds);
   if (!result.regret) return;
-  fmt::print(
-      "regret on sizes that were not measured, against the best of every size ({:.3f} ms){}:\n", 1e3 * result.regret->best_seconds,
+  put("regret on sizes that were not measured, against the best of every size ({:.3f} ms){}:\n", 1e3 * result.regret->best_seconds,
       result.regret_share < 1 ? fmt::format(", over {:.0f} % of a call; no time was left for the rest", 100 * result.regret_share) : "");
   const auto with_interval = [](double share, const tuner::Interval95& interval) {
     return fmt::format("{:.2f} [{:.2f}, {:.2f}] %", 100 * share, 100 * interval.low, 100 * interval.high);
   };
   constexpr const char* columns = "  {:<24} {:>8} {:>10} {:>24} {:>8} {:>24}\n";
-  fmt::print(columns, "", "kernels", "call ms", "total", "mean", "p99");
+  put(columns, "", "kernels", "call ms", "total", "mean", "p99");
   for (const tuner::StrategyRegret& one : result.regret->strategies) {
-    fmt::print(columns, one.name, one.kernels, fmt::format("{:.3f}", 1e3 * one.expected_seconds),
-               with_interval(one.regret.expected_total, one.regret.expected_total_interval), fmt::format("{:.2f} %", 100 * one.regret.mean),
-               with_interval(one.regret.percentile_99, one.regret.percentile_99_interval));
+    put(columns, one.name, one.kernels, fmt::format("{:.3f}", 1e3 * one.expected_seconds),
+        with_interval(one.regret.expected_total, one.regret.expected_total_interval), fmt::format("{:.2f} %", 100 * one.regret.mean),
+        with_interval(one.regret.percentile_99, one.regret.percentile_99_interval));
   }
   const tuner::Regret& noise = result.regret->noise;
-  fmt::print(columns, "noise (A against A)", "", "", fmt::format("{:.2f} %", 100 * noise.expected_total),
-             fmt::format("{:.2f} %", 100 * noise.mean), fmt::format("{:.2f} %", 100 * noise.percentile_99));
-  fmt::print("  in brackets: 95 % intervals over {} rounds of timing\n", result.regret->rounds);
+  put(columns, "noise (A against A)", "", "", fmt::format("{:.2f} %", 100 * noise.expected_total),
+      fmt::format("{:.2f} %", 100 * noise.mean), fmt::format("{:.2f} %", 100 * noise.percentile_99));
+  put("  in brackets: 95 % intervals over {} rounds of timing\n", result.regret->rounds);
 }
 
 void show(const CommonOptions& common, const tuner::TuneSubject& subject, const tuner::TuneResult& result,
           const std::filesystem::path& file, const tuner::WorkerMeasure* worker) {
-  if (common.json) fmt::print("{}\n", result_json(subject, result, file, worker).dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (common.json) put_json(result_json(subject, result, file, worker));
   else print_result(result, file);
 }
 
@@ -263,7 +262,8 @@ void tune(TuneOptions options, const CommonOptions& common) {
   compile.outputs = options.outputs;
   compile.background = false;
   compile.threads = compile.threads > 0 ? compile.threads : available_threads();
-  if (!common.database.empty() && options.resume && !std::filesystem::exists(file))
+  std::error_code fault;
+  if (!common.database.empty() && options.resume && !std::filesystem::exists(file, fault))
     throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such database to resume from", file.string()));
 
   if (!options.recorded.empty() && options.gpu.empty())

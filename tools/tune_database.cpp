@@ -4,10 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "api/tuning.h"
+#include "tools/output.h"
 
 namespace anydim::tools {
 
@@ -55,24 +55,23 @@ void show_json(const tuner::Database& database, const std::filesystem::path& fil
                       {"entries", entries}});
   }
   const Json object = {{"database", file.string()}, {"measurements", database.measurement_count()}, {"tables", tables}};
-  fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+  put_json(object);
 }
 
 void show_text(const tuner::Database& database, const std::filesystem::path& file) {
   const std::vector<tuner::StoredTable> tables = database.tables();
-  fmt::print("{}: {} measurements, {} tuned regions\n", file.string(), database.measurement_count(), tables.size());
+  put("{}: {} measurements, {} tuned regions\n", file.string(), database.measurement_count(), tables.size());
   const tuner::Environment* shown = nullptr;
   for (const tuner::StoredTable& table : tables) {
-    if (shown == nullptr || !(*shown == table.environment)) fmt::print("\n{}\n", environment_text(table.environment));
+    if (shown == nullptr || !(*shown == table.environment)) put("\n{}\n", environment_text(table.environment));
     shown = &table.environment;
-    fmt::print("\n  {}  for {}, {}, at {}\n", table.region.name.empty() ? "a region without a name" : table.region.name, table.run.model,
-               table.run.distribution, table.run.finished);
+    put("\n  {}  for {}, {}, at {}\n", table.region.name.empty() ? "a region without a name" : table.region.name, table.run.model,
+        table.run.distribution, table.run.finished);
     for (const tuner::ChosenEntry& chosen : table.entries) {
       const bool known = chosen.roofline_seconds > 0 && chosen.entry.seconds > 0;
-      fmt::print("    {}  {}  {:.2f} us{}  {}\n", to_string(chosen.entry.bucket), to_string(chosen.entry.schedule),
-                 1e6 * chosen.entry.seconds,
-                 known ? fmt::format(", {:.0f} % of the roofline", 100 * chosen.roofline_seconds / chosen.entry.seconds) : "",
-                 chosen_by(chosen.entry));
+      put("    {}  {}  {:.2f} us{}  {}\n", to_string(chosen.entry.bucket), to_string(chosen.entry.schedule), 1e6 * chosen.entry.seconds,
+          known ? fmt::format(", {:.0f} % of the roofline", 100 * chosen.roofline_seconds / chosen.entry.seconds) : "",
+          chosen_by(chosen.entry));
     }
   }
 }
@@ -84,20 +83,14 @@ void export_to(const tuner::Database& database, const std::string& file) {
   if (!stream) throw Error(ErrorKind::Write, fmt::format("{} cannot be written", file));
 }
 
-std::string content_of(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file));
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 void tell(const tuner::MergeCounts& counts, const std::filesystem::path& file, bool json) {
   if (json) {
     const Json object = {
         {"database", file.string()}, {"measurements", counts.measurements}, {"tables", counts.tables}, {"runs", counts.runs}};
-    fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+    put_json(object);
     return;
   }
-  fmt::print("{}: took over {} measurements, {} tables, {} runs\n", file.string(), counts.measurements, counts.tables, counts.runs);
+  put("{}: took over {} measurements, {} tables, {} runs\n", file.string(), counts.measurements, counts.tables, counts.runs);
 }
 
 }  // namespace
@@ -122,7 +115,7 @@ void run_database_command(const DatabaseCommand& command, const CommonOptions& c
   } else if (!command.export_file.empty()) {
     export_to(tuner::Database(file, Access::Read), command.export_file);
   } else if (!command.import_file.empty()) {
-    const std::string text = content_of(command.import_file);
+    const std::string text = tuner::read_text_file(command.import_file);
     try {
       tell(tuner::Database(file, Access::Write).import_json(text), file, common.json);
     } catch (const Error& error) {

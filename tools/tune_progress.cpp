@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include "tools/output.h"
+
 namespace anydim::tools {
 
 namespace {
@@ -34,7 +36,7 @@ std::size_t terminal_width() {
 TuneLine::TuneLine(bool quiet) : quiet_(quiet), live_(isatty(STDERR_FILENO) != 0) {}
 
 TuneLine::~TuneLine() {
-  if (live_ && shown_) fmt::print(stderr, "\n");
+  if (live_ && shown_) complain("\n");
 }
 
 void TuneLine::show(const tuner::TuneProgress& progress) {
@@ -52,8 +54,7 @@ void TuneLine::show(const tuner::TuneProgress& progress) {
                                  progress.seconds_left, progress.trials, progress.space, 1e3 * progress.best_seconds, -100 * gain,
                                  1e3 * progress.default_seconds, roofline, progress.region, progress.candidate);
   if (live_) line.resize(std::min(line.size(), terminal_width() - 1));
-  fmt::print(stderr, "{}{}{}", live_ ? "\r\x1b[K" : "", line, live_ ? "" : "\n");
-  std::fflush(stderr);
+  complain_exactly(fmt::format("{}{}{}", live_ ? "\r\x1b[K" : "", ir::printable(line), live_ ? "" : "\n"));
 }
 
 HeldInterrupts::HeldInterrupts() {

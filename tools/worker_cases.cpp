@@ -16,6 +16,7 @@
 
 #include "api/gpu_check.h"
 #include "tools/npy.h"
+#include "tools/output.h"
 #include "tools/output_files.h"
 
 namespace anydim::tools {
@@ -474,8 +475,8 @@ nlohmann::ordered_json CaseRunner::information() {
 namespace {
 
 void say(const nlohmann::ordered_json& line) {
-  fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  std::fflush(stdout);
+  put_json(line);
+  flush_output();
 }
 
 }  // namespace
@@ -483,7 +484,7 @@ void say(const nlohmann::ordered_json& line) {
 void run_worker(CaseRunner& runner, std::istream& in) {
   for (std::string line; std::getline(in, line);) {
     if (line.empty()) continue;
-    const nlohmann::json wanted = nlohmann::json::parse(line, nullptr, false);
+    const nlohmann::json wanted = tuner::parse_json(line);
     if (!wanted.is_object() || !wanted.contains("id"))
       throw Error(ErrorKind::Malformed, "standard input: a case is one line with a JSON object that has an id");
     say({{"begin", wanted["id"]}});
