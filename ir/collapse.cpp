@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include "ir/derive.h"
 
 namespace anydim::ir::derive {
@@ -39,11 +42,6 @@ class Join {
     return false;
   }
   bool plain(const Dim& dim) const { return !inside_atom(rewritten(dim), leaf_); }
-  bool plain_access(const std::vector<Dim>& index, const std::vector<Dim>& dims) const {
-    Dim offset = 0;
-    for (std::size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
-    return plain(offset);
-  }
   Dim rewritten(const Dim& dim) const { return touches(dim) ? simplify(dim.substitute(replacement_), context_.symbols) : dim; }
 
  private:
@@ -53,43 +51,174 @@ class Join {
   std::map<std::string, Dim> replacement_;
 };
 
+// What multiplies a loop variable in an offset; nothing where it stands in another way than in products of its own.
+std::optional<Dim> coefficient(const Dim& offset, const DimLeaf& variable) {
+  if (!offset.mentions(variable)) return Dim(0);
+  if (offset.kind() == Dim::Kind::Symbol) return Dim(1);
+  if (offset.kind() != Dim::Kind::Sum) return std::nullopt;
+  Dim total = 0;
+  for (const Dim::Term& term : offset.terms()) {
+    Dim rest = term.coefficient;
+    int found = 0;
+    for (const Dim& factor : term.factors) {
+      if (factor.kind() == Dim::Kind::Symbol && factor.leaf() == variable) ++found;
+      else if (factor.mentions(variable)) return std::nullopt;
+      else rest = rest * factor;
+    }
+    if (found > 1) return std::nullopt;
+    if (found == 1) total = total + rest;
+  }
+  return total;
+}
+
+// Reads and writes of all programs.
+class Accesses {
+ public:
+  Accesses(std::span<ScalarProgram*> programs, std::span<std::vector<Store>*> stores, std::span<const std::vector<Dim>> buffer_dims,
+           std::span<const std::vector<Dim>> output_dims)
+      : programs_(programs), stores_(stores), buffer_dims_(buffer_dims), output_dims_(output_dims) {}
+
+  // Calls `access(index, dims)` for every read and write, `other(dim)` for every other dim that may mention a loop variable, until one answers false.
+  bool all(const auto& access, const auto& other) const {
+    for (const ScalarProgram* program : programs_) {
+      for (const ScalarStep& step : program->steps) {
+        if (step.kind == ScalarStep::Kind::Load) {
+          if (!access(step.index, buffer_dims_[static_cast<std::size_t>(step.buffer)])) return false;
+        } else if (!std::ranges::all_of(step.index, other)) {
+          return false;
+        }
+        for (const auto& condition : step.conditions)
+          if (!other(condition.left) || !other(condition.right)) return false;
+      }
+    }
+    for (const std::vector<Store>* list : stores_)
+      for (const Store& store : *list)
+        if (!access(store.index, output_dims_[static_cast<std::size_t>(store.output)])) return false;
+    return true;
+  }
+
+  void rewrite(const auto& rewritten) {
+    for (ScalarProgram* program : programs_) {
+      for (ScalarStep& step : program->steps) {
+        for (Dim& dim : step.index) dim = rewritten(dim);
+        for (auto& condition : step.conditions) {
+          condition.left = rewritten(condition.left);
+          condition.right = rewritten(condition.right);
+        }
+      }
+    }
+    for (std::vector<Store>* list : stores_)
+      for (Store& store : *list)
+        for (Dim& dim : store.index) dim = rewritten(dim);
+  }
+
+ private:
+  std::span<ScalarProgram*> programs_;
+  std::span<std::vector<Store>*> stores_;
+  std::span<const std::vector<Dim>> buffer_dims_, output_dims_;
+};
+
+Dim offset_of(const std::vector<Dim>& index, const std::vector<Dim>& dims) {
+  Dim offset = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
+  return offset;
+}
+
+// For every access and iteration what multiplies its variable; nothing where something else mentions it.
+class Strides {
+ public:
+  Strides(const std::vector<Iteration>& space, const Accesses& accesses) : space_(space), used_elsewhere_(space.size(), false) {
+    accesses.all(
+        [&](const std::vector<Dim>& index, const std::vector<Dim>& dims) {
+          const Dim offset = offset_of(index, dims);
+          std::vector<std::optional<Dim>>& row = rows_.emplace_back();
+          for (const Iteration& iteration : space) row.push_back(coefficient(offset, Dim::symbol(iteration.symbol).leaf()));
+          return true;
+        },
+        [&](const Dim& dim) {
+          for (std::size_t i = 0; i < space.size(); ++i)
+            used_elsewhere_[i] = used_elsewhere_[i] || dim.mentions(Dim::symbol(space[i].symbol).leaf());
+          return true;
+        });
+  }
+
+  // Whether every access steps through iterations `outer` and the one after it as through one run.
+  bool continue_each_other(std::size_t outer) const {
+    const std::size_t inner = outer + 1;
+    return !used_elsewhere_[outer] && !used_elsewhere_[inner] && std::ranges::all_of(rows_, [&](const auto& row) {
+      return row[outer] && row[inner] && *row[outer] == *row[inner] * space_[inner].extent;
+    });
+  }
+
+ private:
+  const std::vector<Iteration>& space_;
+  std::vector<std::vector<std::optional<Dim>>> rows_;
+  std::vector<bool> used_elsewhere_;
+};
+
+// Iterations [first, last] as one.
+void join_run(std::vector<Iteration>& space, std::size_t first, std::size_t last, AccessContext& context, Accesses& accesses) {
+  Iteration joined;
+  joined.extent = 1;
+  for (std::size_t i = first; i <= last; ++i) {
+    joined.symbol += space[i].symbol;
+    joined.extent = joined.extent * space[i].extent;
+  }
+  context.iterate(joined.symbol, joined.extent);
+  const Dim index = Dim::symbol(joined.symbol);
+  std::map<std::string, Dim> replacement;
+  Dim below = 1;
+  for (std::size_t i = last + 1; i-- > first;) {
+    const Dim quotient = floor_div(index, below);
+    replacement.emplace(space[i].symbol, i == first ? quotient : mod(quotient, space[i].extent));
+    below = below * space[i].extent;
+  }
+  accesses.rewrite([&](const Dim& dim) {
+    if (dim.kind() == Dim::Kind::Symbol) {
+      const auto found = replacement.find(dim.leaf().symbol);
+      return found == replacement.end() ? dim : found->second;
+    }
+    const auto leaves = dim.leaves();
+    const bool touched =
+        std::ranges::any_of(leaves, [&](const DimLeaf& leaf) { return leaf.is_symbol() && replacement.contains(leaf.symbol); });
+    return touched ? simplify(dim.substitute(replacement), context.symbols) : dim;
+  });
+  space[first] = joined;
+  space.erase(space.begin() + static_cast<std::ptrdiff_t>(first) + 1, space.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+}
+
+// Proofs about divisions of an index grow fast with the number of loops that it is taken apart into.
+constexpr std::size_t most_proven = 8;
+
 }  // namespace
 
 void collapse(std::vector<Iteration>& space, AccessContext& context, std::span<ScalarProgram*> programs,
               std::span<std::vector<Store>*> stores, std::span<const std::vector<Dim>> buffer_dims,
               std::span<const std::vector<Dim>> output_dims) {
-  for (std::size_t i = space.size(); i-- > 1;) {
-    SymbolTable before = context.symbols;
-    Join join(space[i - 1], space[i], context);
-    bool possible = true;
-    for (ScalarProgram* program : programs) {
-      for (const ScalarStep& step : program->steps) {
-        if (step.kind == ScalarStep::Kind::Load)
-          possible = possible && join.plain_access(step.index, buffer_dims[static_cast<std::size_t>(step.buffer)]);
-        else
-          for (const Dim& dim : step.index) possible = possible && join.plain(dim);
-        for (const auto& condition : step.conditions) possible = possible && join.plain(condition.left) && join.plain(condition.right);
-      }
+  Accesses accesses(programs, stores, buffer_dims, output_dims);
+  if (space.size() > 1) {
+    std::vector<bool> continues;  // into the next
+    const Strides strides(space, accesses);
+    for (std::size_t i = 0; i + 1 < space.size(); ++i) continues.push_back(strides.continue_each_other(i));
+    for (std::size_t last = space.size(); last-- > 0;) {
+      std::size_t first = last;
+      while (first > 0 && continues[first - 1]) --first;
+      if (first < last) join_run(space, first, last, context, accesses);
+      last = first;
     }
-    for (const std::vector<Store>* list : stores)
-      for (const Store& store : *list)
-        possible = possible && join.plain_access(store.index, output_dims[static_cast<std::size_t>(store.output)]);
+  }
+  for (std::size_t i = space.size(); i-- > 1;) {
+    if (space.size() > most_proven) break;
+    SymbolTable before = context.symbols;
+    const Join join(space[i - 1], space[i], context);
+    const bool possible =
+        accesses.all([&](const std::vector<Dim>& index, const std::vector<Dim>& dims) { return join.plain(offset_of(index, dims)); },
+                     [&](const Dim& dim) { return join.plain(dim); });
     if (!possible) {
       context.symbols = std::move(before);
       continue;
     }
-    for (ScalarProgram* program : programs) {
-      for (ScalarStep& step : program->steps) {
-        for (Dim& dim : step.index) dim = join.rewritten(dim);
-        for (auto& condition : step.conditions) {
-          condition.left = join.rewritten(condition.left);
-          condition.right = join.rewritten(condition.right);
-        }
-      }
-    }
-    for (std::vector<Store>* list : stores)
-      for (Store& store : *list)
-        for (Dim& dim : store.index) dim = join.rewritten(dim);
+    accesses.rewrite([&](const Dim& dim) { return join.rewritten(dim); });
     space[i - 1] = join.joined();
     space.erase(space.begin() + static_cast<std::ptrdiff_t>(i));
   }

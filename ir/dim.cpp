@@ -189,6 +189,13 @@ Dim product(std::span<const Dim> dims) {
   return result;
 }
 
+Dim sum(std::span<const Dim> dims) {
+  if (dims.empty()) return 0;
+  if (dims.size() == 1) return dims[0];
+  const std::size_t half = dims.size() / 2;
+  return sum(dims.first(half)) + sum(dims.subspan(half));
+}
+
 namespace detail {
 
 Dim make_sum(Polynomial polynomial) {

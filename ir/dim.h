@@ -107,5 +107,6 @@ Dim select(Comparison comparison, const Dim& lhs, const Dim& rhs, const Dim& the
 // The extent of two broadcast extents: b where a == 1, else a (the caller states the precondition a == b, a == 1 or b == 1).
 Dim broadcast(const Dim& a, const Dim& b);
 Dim product(std::span<const Dim> dims);  // 1 for none
+Dim sum(std::span<const Dim> dims);      // 0 for none; in time near their number, where adding one after the other would be quadratic
 
 }  // namespace anydim::ir

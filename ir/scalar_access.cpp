@@ -13,6 +13,8 @@ using Kind = ScalarStep::Kind;
 using Condition = ScalarStep::Condition;
 
 constexpr std::size_t maximum_steps = 4096;
+// Of values that an element is computed from, each through the one before: building its program takes stack by their number.
+constexpr int deepest_chain = 2048;
 
 [[noreturn]] void refuse(const Stretch& stretch, const Binding& binding, const std::string& why) {
   throw NoLoopForm{why + ": " + describe(*stretch.function, binding)};
@@ -68,7 +70,10 @@ std::int32_t ProgramBuilder::element(ValueId value, const Index& index) {
   if (auto found = provided_.find(value); found != provided_.end()) return found->second;
   auto key = std::make_pair(value, index);
   if (auto found = memo_.find(key); found != memo_.end()) return found->second;
+  if (depth_ >= deepest_chain) throw NoLoopForm{"values depend on each other more than 2048 deep"};
+  ++depth_;
   std::int32_t step = compute(value, index);
+  --depth_;
   memo_.emplace(std::move(key), step);
   return step;
 }

@@ -73,6 +73,7 @@ class ProgramBuilder {
   std::vector<ScalarStep> steps_;
   std::map<std::pair<ValueId, Index>, std::int32_t> memo_;
   std::map<ValueId, std::int32_t> provided_;
+  int depth_ = 0;  // of element() in itself
 };
 
 // ---- Index arithmetic of views, shared by reading (result to operand) and writing (operand to result) ----

@@ -204,15 +204,14 @@ void concat_rule(RuleContext& context) {
   });
   Contents contents;
   if (type.rank() == 1 && any_known) contents.emplace();
+  std::vector<Dim> joined;
   for (std::size_t operand = 0; operand < context.operands.size(); ++operand) {
     const TensorType& part = context.tensor(operand);
     context.expect_same_dtype(0, operand);
     context.expect(part.rank() == type.rank(), operand, fmt::format("of rank {} like {}", type.rank(), context.operand_text(0)));
+    joined.push_back(part.dims[axis]);
     for (std::size_t i = 0; i < type.rank() && operand > 0; ++i) {
-      if (i == axis) {
-        type.dims[i] = type.dims[i] + part.dims[i];
-        continue;
-      }
+      if (i == axis) continue;
       context.require_dim(Relation::Equal, operand, i, type.dims[i]);
       // Of two dims that must be equal the constant tells more.
       if (part.dims[i].is_constant()) type.dims[i] = part.dims[i];
@@ -226,6 +225,7 @@ void concat_rule(RuleContext& context) {
       contents->insert(contents->end(), elements.begin(), elements.end());
     }
   }
+  type.dims[axis] = sum(joined);
   if (contents && static_cast<std::int64_t>(contents->size()) > contents_limit) contents.reset();
   context.add_result(type.dtype, std::move(type.dims), std::move(contents));
 }

@@ -1,5 +1,8 @@
 #include "passes/decompose.h"
 
+#include <algorithm>
+#include <span>
+
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "passes/decompose_counts.h"
@@ -128,11 +131,43 @@ class TopK {
   std::size_t axis_ = 0;
 };
 
+// A kernel of a concat has a loop and a guarded read an operand, and its code grows faster than their number.
+constexpr std::size_t most_joined = 32;
+
+// Neighbours are joined, then what came of them, until few are left.
+void write_concat(Function& function, Binding concat, std::vector<Binding>& into) {
+  const TensorType& type = function.tensor_type(concat.results[0]);
+  const std::int64_t given = integer_attribute(concat, "axis");
+  const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(type.rank()) : given);
+  while (concat.operands.size() > most_joined) {
+    std::vector<ValueId> joined;
+    for (std::size_t begin = 0; begin < concat.operands.size(); begin += most_joined) {
+      const std::size_t count = std::min(most_joined, concat.operands.size() - begin);
+      const std::span<const ValueId> parts = std::span(concat.operands).subspan(begin, count);
+      if (count == 1) {
+        joined.push_back(parts[0]);
+        continue;
+      }
+      std::vector<Dim> extents;
+      for (ValueId part : parts) extents.push_back(function.tensor_type(part).dims[axis]);
+      TensorType part_type = function.tensor_type(concat.results[0]);
+      part_type.dims[axis] = sum(extents);
+      Binding part{.op = Op::concat, .operands = {parts.begin(), parts.end()}, .attributes = concat.attributes, .source = concat.source};
+      part.results = {function.add_value("joined", Type(std::move(part_type)))};
+      joined.push_back(part.results[0]);
+      into.push_back(std::move(part));
+    }
+    concat.operands = std::move(joined);
+  }
+  into.push_back(std::move(concat));
+}
+
 void decompose(Function& function, Block& block) {
   std::vector<Binding> result;
   for (Binding& binding : block.bindings) {
     for (Block& nested : binding.blocks) decompose(function, nested);
     if (binding.op == Op::top_k || binding.op == Op::dyn_top_k) TopK(function, binding, result).write();
+    else if (binding.op == Op::concat && binding.operands.size() > most_joined) write_concat(function, std::move(binding), result);
     else if (info(binding.op).has(traits::opens)) write_counted(function, binding, result);
     else result.push_back(std::move(binding));
   }

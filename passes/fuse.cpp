@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <unordered_map>
 
 #include "ir/error.h"
 #include "ir/infer.h"
@@ -21,6 +23,8 @@ using namespace ir;
 namespace {
 
 constexpr std::size_t maximum_program_steps = 256;
+// Bindings of one kernel: deriving its form takes time and stack by their number.
+constexpr std::size_t most_members = 512;
 // Row stages behind a matmul need whole rows in cache.
 constexpr std::int64_t longest_fused_row = 16384;
 constexpr std::size_t longest_sort_key = 4;  // steps
@@ -144,12 +148,33 @@ void own_results(Function& function) {
   }
 }
 
+// The module's regions, each once.
+class Regions {
+ public:
+  explicit Regions(Module& module) : module_(module) {
+    for (std::size_t i = 0; i < module.regions.size(); ++i) numbers_.emplace(module.regions[i].identity, static_cast<std::uint32_t>(i));
+  }
+
+  std::uint32_t intern(Region region) {
+    const auto [found, fresh] = numbers_.try_emplace(region.identity, static_cast<std::uint32_t>(module_.regions.size()));
+    if (!fresh) return found->second;
+    region.name += "_" + std::to_string(module_.regions.size());
+    region.body.name = region.name;
+    module_.regions.push_back(std::move(region));
+    return found->second;
+  }
+
+ private:
+  Module& module_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // by identity
+};
+
 // ---- Steps 2 and 3, for one block ----
 
 class BlockFuser {
  public:
-  BlockFuser(Module& module, Function& function, Block& block, const std::vector<bool>& constants)
-      : module_(module), function_(function), block_(block), constants_(constants) {}
+  BlockFuser(Regions& regions, Function& function, Block& block, const std::vector<bool>& constants)
+      : known_(regions), function_(function), block_(block), constants_(constants) {}
 
   void run() {
     if (block_.bindings.empty()) return;
@@ -198,7 +223,9 @@ class BlockFuser {
       if (owner_[i] >= 0 || !is_anchor(block_.bindings[i].op)) continue;
       Members members{i};
       ValueId frontier = block_.bindings[i].results[0];
-      while (auto next = next_user(graph, members, frontier)) {
+      while (members.size() < most_members) {
+        const auto next = next_user(graph, members, frontier);
+        if (!next) break;
         members.insert(*next);
         frontier = block_.bindings[*next].results[0];
       }
@@ -349,53 +376,77 @@ class BlockFuser {
     LoopFormResult form = derive_loop_form(function_, list, inputs_of(list), outputs);
     if (!form.form) throw Error(ErrorKind::Unsupported, "cannot compile " + describe(function_, list.back()) + ": " + form.reason);
     Outlined outlined = outline(function_, list, outputs, constants_);
-    outlined.call.callee = intern(std::move(outlined.region));
+    outlined.call.callee = known_.intern(std::move(outlined.region));
     regions_.emplace(std::move(key), outlined.call);
     return std::move(outlined.call);
   }
 
-  std::uint32_t intern(Region region) {
-    for (std::size_t i = 0; i < module_.regions.size(); ++i)
-      if (module_.regions[i].identity == region.identity) return static_cast<std::uint32_t>(i);
-    region.name += "_" + std::to_string(module_.regions.size());
-    region.body.name = region.name;
-    module_.regions.push_back(std::move(region));
-    return static_cast<std::uint32_t>(module_.regions.size() - 1);
-  }
+  // Producers that may join a group, in the order of their users; a producer that must wait for another user is met again when that one has joined.
+  class Frontier {
+   public:
+    void open(const FusionGraph& graph, const Binding& binding, std::size_t member) {
+      for (std::size_t i = 0; i < binding.operands.size(); ++i)
+        if (binding.operands[i] != no_value && graph.producer(binding.operands[i]) >= 0) open_.emplace(member, i);
+    }
+    std::optional<std::pair<std::size_t, std::size_t>> take() {
+      if (open_.empty()) return std::nullopt;
+      return open_.extract(open_.begin()).value();
+    }
 
-  // Takes producers into the group: all that may come at once, as most often they fit; else one at a time.
+   private:
+    std::set<std::pair<std::size_t, std::size_t>> open_;  // members and their operands
+  };
+
+  struct Growth {
+    Members members;
+    Frontier frontier;
+  };
+
+  // Takes producers into the group: all that may come at once, as most often they fit; else fewer, down to one at a time.
   void absorb(const FusionGraph& graph, Members& members, const std::vector<ValueId>& outputs) {
     add_literals(graph, members);
-    Members everything = members;
-    while (auto source = next_producer(graph, everything, {})) take(graph, everything, *source);
-    if (everything.size() == members.size()) return;
-    if (has_form(everything, outputs)) {
-      members = std::move(everything);
-      return;
-    }
+    const std::set<ValueId> product_operands = operands_of_products(graph, members);
+    Growth grown{members, {}};
+    for (std::size_t member : members) grown.frontier.open(graph, block_.bindings[member], member);
     Members refused;
-    while (auto source = next_producer(graph, members, refused)) {
-      Members extended = members;
-      take(graph, extended, *source);
-      if (has_form(extended, outputs)) members = std::move(extended);
-      else refused.insert(*source);
-    }
-  }
-
-  void take(const FusionGraph& graph, Members& members, std::size_t source) const {
-    members.insert(source);
-    add_literals(graph, members);
-  }
-
-  std::optional<std::size_t> next_producer(const FusionGraph& graph, const Members& members, const Members& refused) const {
-    std::set<ValueId> product_operands = operands_of_products(graph, members);
-    for (std::size_t member : members) {
-      for (ValueId input : block_.bindings[member].operands) {
-        if (input == no_value || graph.producer(input) < 0) continue;
-        auto source = static_cast<std::size_t>(graph.producer(input));
-        if (members.contains(source) || refused.contains(source)) continue;
-        if (may_absorb(graph, members, source, product_operands.contains(input))) return source;
+    for (std::size_t batch = most_members;;) {
+      Growth more = grown;
+      std::vector<std::size_t> taken;
+      while (taken.size() < batch && more.members.size() < most_members) {
+        const auto source = next_producer(graph, more, refused, product_operands);
+        if (!source) break;
+        taken.push_back(*source);
+        take(graph, more, *source);
       }
+      if (taken.empty()) break;
+      if (has_form(more.members, outputs)) {
+        grown = std::move(more);
+        batch = std::max<std::size_t>(2 * batch, 1);
+      } else {
+        batch = taken.size() / 2;
+        if (taken.size() == 1) {
+          refused.insert(taken[0]);
+          batch = 1;
+        }
+      }
+    }
+    members = std::move(grown.members);
+  }
+
+  void take(const FusionGraph& graph, Growth& grown, std::size_t source) const {
+    Members joining{source};
+    add_literals(graph, joining);
+    for (std::size_t member : joining)
+      if (grown.members.insert(member).second) grown.frontier.open(graph, block_.bindings[member], member);
+  }
+
+  std::optional<std::size_t> next_producer(const FusionGraph& graph, Growth& grown, const Members& refused,
+                                           const std::set<ValueId>& product_operands) const {
+    while (const auto place = grown.frontier.take()) {
+      const ValueId input = block_.bindings[place->first].operands[place->second];
+      const auto source = static_cast<std::size_t>(graph.producer(input));
+      if (grown.members.contains(source) || refused.contains(source)) continue;
+      if (may_absorb(graph, grown.members, source, product_operands.contains(input))) return source;
     }
     return std::nullopt;
   }
@@ -444,7 +495,7 @@ class BlockFuser {
     return found;
   }
 
-  Module& module_;
+  Regions& known_;
   Function& function_;
   Block& block_;
   const std::vector<bool>& constants_;
@@ -464,16 +515,17 @@ void find_constants(const Block& block, std::vector<bool>& constants) {
   }
 }
 
-void fuse_block(Module& module, Function& function, Block& block, const std::vector<bool>& constants) {
+void fuse_block(Regions& regions, Function& function, Block& block, const std::vector<bool>& constants) {
   for (Binding& binding : block.bindings)
-    for (Block& nested : binding.blocks) fuse_block(module, function, nested, constants);
-  BlockFuser(module, function, block, constants).run();
+    for (Block& nested : binding.blocks) fuse_block(regions, function, nested, constants);
+  BlockFuser(regions, function, block, constants).run();
 }
 
 }  // namespace
 
 void fuse(Module& module, PassContext&) {
   InferenceResult facts = infer_types(module);
+  Regions regions(module);
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     Function& function = module.functions[i];
     make_literals(function, function.body, facts.functions[i]);
@@ -481,7 +533,7 @@ void fuse(Module& module, PassContext&) {
     if (i == 0) own_results(function);
     std::vector<bool> constants(function.values.size(), false);
     find_constants(function.body, constants);
-    fuse_block(module, function, function.body, constants);
+    fuse_block(regions, function, function.body, constants);
   }
 }
 

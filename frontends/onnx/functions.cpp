@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,7 +20,8 @@ namespace anydim::frontends {
 namespace {
 
 constexpr int deepest_call = 64;
-constexpr std::size_t most_nodes = 1'000'000;
+constexpr std::uint64_t most_nodes = 100'000;
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 // A name made up for each value of each call would otherwise grow with every level.
 constexpr std::size_t longest_name = 128;
 
@@ -38,53 +42,135 @@ void collect_names(const onnx::GraphProto& graph, std::unordered_set<std::string
   }
 }
 
-class Inliner {
+[[noreturn]] void misfit(const onnx::NodeProto& node, const std::string& why) {
+  throw Error(ErrorKind::Malformed,
+              fmt::format("node {} ({}) calls a function of the model: {}", quoted_name(node.name()), printable(node.op_type()), why));
+}
+
+class Functions {
  public:
-  explicit Inliner(onnx::ModelProto& model) : model_(model) {
+  explicit Functions(const onnx::ModelProto& model) {
     for (const auto& function : model.functions()) {
       if (!functions_.emplace(std::pair(domain_of(function.domain()), function.name()), &function).second) {
         throw Error(ErrorKind::Malformed, fmt::format("the model defines its function {} twice", quoted_name(function.name())));
       }
     }
-    collect_names(model.graph(), names_);
   }
 
-  void run() { expand(*model_.mutable_graph(), 0); }
-
- private:
-  const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const {
+  const onnx::FunctionProto* called_by(const onnx::NodeProto& node) const {
     const auto found = functions_.find(std::pair(domain_of(node.domain()), node.op_type()));
     return found == functions_.end() ? nullptr : found->second;
   }
 
-  void expand(onnx::GraphProto& graph, int depth) {
+ private:
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;
+};
+
+std::uint64_t saturating(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+// What a graph becomes with its functions in place, told without placing them. Bytes are an upper bound: every reference to an attribute counts as the largest
+// that any call gives.
+class ExpandedSize {
+ public:
+  ExpandedSize(const onnx::ModelProto& model, const Functions& functions) : functions_(functions) {
+    find_largest(model.graph().node());
+    for (const auto& function : model.functions()) find_largest(function.node());
+    const Size whole = of(model.graph().node());
+    if (whole.nodes > most_nodes || whole.bytes > most_bytes) {
+      throw Error(ErrorKind::Unsupported,
+                  fmt::format("the model's functions make it larger than {} nodes or {} bytes", most_nodes, most_bytes));
+    }
+  }
+
+ private:
+  struct Size {
+    std::uint64_t nodes = 0, bytes = 0;
+    int height = 0;  // of calls in each other
+    void add(const Size& other) {
+      nodes = saturating(nodes, other.nodes);
+      bytes = saturating(bytes, other.bytes);
+      height = std::max(height, other.height);
+    }
+  };
+
+  template <typename NodeList>
+  void find_largest(const NodeList& nodes) {
+    for (const auto& node : nodes) {
+      const bool calls = functions_.called_by(node) != nullptr;
+      for (const auto& attribute : node.attribute()) {
+        if (calls) largest_ = std::max<std::uint64_t>(largest_, attribute.ByteSizeLong());
+        if (attribute.has_g()) find_largest(attribute.g().node());
+      }
+    }
+  }
+
+  template <typename NodeList>
+  Size of(const NodeList& nodes) {
+    Size sum;
+    for (const auto& node : nodes) sum.add(of(node));
+    return sum;
+  }
+
+  Size of(const onnx::NodeProto& node) {
+    if (const auto* function = functions_.called_by(node)) return of(*function, node);
+    Size size{1, node.ByteSizeLong(), 0};
+    for (const auto& attribute : node.attribute()) {
+      if (!attribute.ref_attr_name().empty()) size.bytes = saturating(size.bytes, largest_);
+      if (attribute.has_g()) size.add(of(attribute.g().node()));
+    }
+    return size;
+  }
+
+  Size of(const onnx::FunctionProto& function, const onnx::NodeProto& node) {
+    const std::string too_deep = fmt::format("calls nest more than {} deep, or it calls itself", deepest_call);
+    const auto [found, fresh] = sizes_.try_emplace(&function, std::nullopt);
+    if (!fresh && !found->second) misfit(node, too_deep);
+    if (!fresh) return *found->second;
+    if (open_ == deepest_call) misfit(node, too_deep);
+    ++open_;
+    Size size = of(function.node());
+    size.add({1 + static_cast<std::uint64_t>(function.output_size()), 0, 0});
+    --open_;
+    if (++size.height > deepest_call) misfit(node, too_deep);
+    sizes_[&function] = size;
+    return size;
+  }
+
+  const Functions& functions_;
+  std::uint64_t largest_ = 0;
+  int open_ = 0;                                                               // functions that are being counted, each in the one before
+  std::unordered_map<const onnx::FunctionProto*, std::optional<Size>> sizes_;  // nothing: being counted
+};
+
+class Inliner {
+ public:
+  explicit Inliner(onnx::ModelProto& model) : model_(model), functions_(model) {
+    ExpandedSize(model, functions_);
+    collect_names(model.graph(), names_);
+  }
+
+  void run() { expand(*model_.mutable_graph()); }
+
+ private:
+  void expand(onnx::GraphProto& graph) {
     Nodes nodes;
     nodes.Swap(graph.mutable_node());
-    for (auto& node : nodes) place(std::move(node), *graph.mutable_node(), depth);
+    for (auto& node : nodes) place(std::move(node), *graph.mutable_node());
   }
 
   // The node, or what stands for it.
-  void place(onnx::NodeProto node, Nodes& into, int depth) {
-    if (const auto* function = function_of(node)) {
-      call(*function, node, into, depth);
+  void place(onnx::NodeProto node, Nodes& into) {
+    if (const auto* function = functions_.called_by(node)) {
+      call(*function, node, into);
       return;
     }
-    if (++placed_ > most_nodes) {
-      throw Error(ErrorKind::Unsupported, fmt::format("the model's functions make it larger than {} nodes", most_nodes));
-    }
     for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) expand(*attribute.mutable_g(), depth);
+      if (attribute.has_g()) expand(*attribute.mutable_g());
     }
     *into.Add() = std::move(node);
   }
 
-  [[noreturn]] static void misfit(const onnx::NodeProto& node, const std::string& why) {
-    throw Error(ErrorKind::Malformed,
-                fmt::format("node {} ({}) calls a function of the model: {}", quoted_name(node.name()), printable(node.op_type()), why));
-  }
-
-  void call(const onnx::FunctionProto& function, const onnx::NodeProto& node, Nodes& into, int depth) {
-    if (depth >= deepest_call) misfit(node, fmt::format("calls nest more than {} deep, or it calls itself", deepest_call));
+  void call(const onnx::FunctionProto& function, const onnx::NodeProto& node, Nodes& into) {
     if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
       misfit(node, fmt::format("{} input(s) and {} output(s), expected at most {} and {}", node.input_size(), node.output_size(),
                                function.input_size(), function.output_size()));
@@ -104,7 +190,7 @@ class Inliner {
       onnx::NodeProto copy = inner;
       rewrite(copy, names, attributes);
       copy.set_name(prefix + (inner.name().empty() ? inner.op_type() : inner.name()).substr(0, longest_name));
-      place(std::move(copy), into, depth + 1);
+      place(std::move(copy), into);
     }
     for (const auto& [output, input] : passed) {
       onnx::NodeProto same;
@@ -112,7 +198,7 @@ class Inliner {
       same.set_name(prefix + "Identity");
       same.add_input(input);
       same.add_output(output);
-      place(std::move(same), into, depth + 1);
+      place(std::move(same), into);
     }
   }
 
@@ -175,10 +261,9 @@ class Inliner {
   }
 
   onnx::ModelProto& model_;
-  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;
+  const Functions functions_;
   std::unordered_set<std::string> names_;
   std::size_t next_number_ = 0;
-  std::size_t placed_ = 0;
 };
 
 }  // namespace
