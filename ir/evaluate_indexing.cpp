@@ -22,6 +22,12 @@ std::int64_t offset_of(const Extents& index, const Extents& strides) {
   return std::inner_product(index.begin(), index.end(), strides.begin(), std::int64_t{0});
 }
 
+std::int64_t sum_of(const OpCall& call, std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) call.fail(fmt::format("the sum of {} and {} overflows 64 bits", a, b));
+  return sum;
+}
+
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return (a % b + b) % b; }
 
 // Where position `at` of a padded axis reads its operand; outside of [0, extent) there is nothing.
@@ -49,14 +55,20 @@ Tensor evaluate_pad(const OpCall& call) {
   const std::vector<std::size_t> axes = call.axes(given, source.rank());
   if (before.size() != axes.size() || after.size() != axes.size()) call.fail("as many sizes before and after as axes are needed");
   Extents dims = source.dims();
-  Extents shifts(dims.size(), 0);
+  Extents shifts(dims.size(), 0), firsts(dims.size(), 0), kept = dims;
   std::vector<bool> pads(dims.size(), false);
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    shifts[axes[i]] = before[i];
-    pads[axes[i]] = before[i] != 0 || after[i] != 0;
-    dims[axes[i]] += before[i] + after[i];
-    if (dims[axes[i]] < 0) call.fail(fmt::format("dimension {} after padding is {}", axes[i], dims[axes[i]]));
-    if (dims[axes[i]] > 0 && mode != "constant" && source.dims()[axes[i]] == 0) call.fail(fmt::format("dimension {} is empty", axes[i]));
+    const std::size_t axis = axes[i];
+    pads[axis] = before[i] != 0 || after[i] != 0;
+    dims[axis] = sum_of(call, dims[axis], sum_of(call, before[i], after[i]));
+    if (dims[axis] < 0) call.fail(fmt::format("dimension {} after padding is {}", axis, dims[axis]));
+    shifts[axis] = before[i];
+    if (mode == "constant") continue;
+    // What negative sizes take away is gone before the rest is filled from what is left.
+    shifts[axis] = std::max<std::int64_t>(before[i], 0);
+    firsts[axis] = -std::min<std::int64_t>(before[i], 0);
+    kept[axis] = sum_of(call, source.dims()[axis], sum_of(call, std::min<std::int64_t>(before[i], 0), std::min<std::int64_t>(after[i], 0)));
+    if (dims[axis] > 0 && kept[axis] < 1) call.fail(fmt::format("dimension {} has nothing left to pad with", axis));
   }
   Tensor result(source.dtype(), dims);
   const Extents strides = strides_of(source.dims());
@@ -66,7 +78,7 @@ Tensor evaluate_pad(const OpCall& call) {
     bool inside = true;
     for (std::size_t i = 0; i < at.size(); ++i) {
       at[i] -= shifts[i];
-      if (pads[i]) at[i] = padded_source(mode, at[i], source.dims()[i]);
+      if (pads[i]) at[i] = firsts[i] + padded_source(mode, at[i], kept[i]);
       inside = inside && at[i] >= 0 && at[i] < source.dims()[i];
     }
     if (inside) copy_element(result, next, source, offset_of(at, strides));

@@ -71,6 +71,8 @@ class FunctionInferrer {
   const TensorType& tensor_result(const Binding& binding, ValueId id) const;
   void expect_alike(const Binding& binding, const Type& a, const Type& b, const std::string& what) const;
   void expect_scalar(const Binding& binding, std::size_t operand, DType dtype, const std::string& what) const;
+  std::optional<std::size_t> taken_block(const Binding& binding) const;
+  void infer_dead_block(Block& block, const Block& taken);
   void infer_branch(Binding& binding);
   void infer_loop(Binding& binding);
   Dim trip_count(const Binding& binding, ValueId scan);

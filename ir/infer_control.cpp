@@ -31,12 +31,53 @@ void FunctionInferrer::expect_scalar(const Binding& binding, std::size_t operand
   malformed(binding, fmt::format("{}, operand {}, must be {} of rank 0, got {}", what, operand, name_of(dtype), text_of(given, function_)));
 }
 
+// The block that an `if` of known condition takes; nothing where the run tells.
+std::optional<std::size_t> FunctionInferrer::taken_block(const Binding& binding) const {
+  const Contents& condition = result_.contents[binding.operands[0]];
+  if (!condition || condition->size() != 1 || !condition->front().is_constant()) return std::nullopt;
+  return condition->front().is_constant(0) ? 1 : 0;
+}
+
+// A block that never runs may be one that never could: exporters write a case for every rank, of which a model has one. Then it is empty, with zeros as its
+// results.
+void FunctionInferrer::infer_dead_block(Block& block, const Block& taken) {
+  const std::size_t requirements = result_.requirements.size(), held = held_.size();
+  const int depth = depth_;
+  try {
+    return infer_block(block);
+  } catch (const Error& error) {
+    const bool tensors = std::ranges::all_of(taken.results, [&](ValueId id) { return function_.values[id].type.is_tensor(); });
+    if (error.kind() == ErrorKind::Internal || !tensors || block.results.size() != taken.results.size()) throw;
+  }
+  result_.requirements.resize(requirements);
+  held_.resize(held);
+  depth_ = depth;
+  block.bindings.clear();
+  for (std::size_t i = 0; i < block.results.size(); ++i) {
+    const TensorType& wanted = function_.tensor_type(taken.results[i]);
+    Binding zeros{.op = Op::zeros};
+    zeros.attributes.emplace("shape", std::vector<std::int64_t>(wanted.rank(), 0));
+    zeros.attributes.emplace("dtype", wanted.dtype);
+    zeros.results = {function_.add_value("never", Type())};
+    block.results[i] = zeros.results[0];
+    block.bindings.push_back(std::move(zeros));
+  }
+  constants_.resize(function_.values.size(), nullptr);
+  result_.contents.resize(function_.values.size());
+  infer_block(block);
+}
+
 void FunctionInferrer::infer_branch(Binding& binding) {
   if (binding.blocks.size() != 2) malformed(binding, fmt::format("expected 2 blocks, got {}", binding.blocks.size()));
   expect_scalar(binding, 0, DType::Bool, "the condition");
   const Scope scope = open_scope(binding.blocks);
   ++depth_;
-  for (Block& block : binding.blocks) infer_block(block);
+  if (const auto taken = taken_block(binding)) {
+    infer_block(binding.blocks[*taken]);
+    infer_dead_block(binding.blocks[1 - *taken], binding.blocks[*taken]);
+  } else {
+    for (Block& block : binding.blocks) infer_block(block);
+  }
   --depth_;
   const std::vector<ValueId>& then = binding.blocks[0].results;
   const std::vector<ValueId>& otherwise = binding.blocks[1].results;

@@ -13,6 +13,7 @@ std::int32_t ProgramBuilder::padded(const Binding& binding, const Index& index) 
   const Stretch& stretch = *context_.stretch;
   const TensorType& x = stretch.tensor(binding.operands[0]);
   const std::vector<Dim> before = given_elements(stretch, binding, "before", 2);
+  const std::vector<Dim> after = given_elements(stretch, binding, "after", 3);
   const std::vector<Dim> axes = given_elements(stretch, binding, "axes", 4);
   const std::string& mode = string_attribute(binding, "mode");
   Index at = index;
@@ -22,18 +23,24 @@ std::int32_t ProgramBuilder::padded(const Binding& binding, const Index& index) 
     if (axis < 0) axis += static_cast<std::int64_t>(x.rank());
     const Dim& extent = x.dims[static_cast<std::size_t>(axis)];
     Dim& place = at[static_cast<std::size_t>(axis)];
-    place = place - before[i];
-    if (mode == "edge") {
-      place = max(Dim(0), min(place, extent - 1));
-    } else if (mode == "wrap") {
-      place = mod(place, extent);
-    } else if (mode == "reflect") {
-      const Dim turn = mod(place, max(Dim(1), 2 * (extent - 1)));
-      place = min(turn, 2 * (extent - 1) - turn);
-    } else {
+    if (mode == "constant") {
+      place = simplify(place - before[i], context_.symbols);
       inside.push_back({Comparison::LessEqual, 0, place});
       inside.push_back({Comparison::Less, place, extent});
+      continue;
     }
+    // What negative sizes take away is gone before the rest is filled from what is left.
+    const Dim first = max(Dim(0), -1 * before[i]), left = extent - first + min(Dim(0), after[i]);
+    place = place - max(Dim(0), before[i]);
+    if (mode == "edge") {
+      place = max(Dim(0), min(place, left - 1));
+    } else if (mode == "wrap") {
+      place = mod(place, left);
+    } else {
+      const Dim turn = mod(place, max(Dim(1), 2 * (left - 1)));
+      place = min(turn, 2 * (left - 1) - turn);
+    }
+    place = first + place;
     place = simplify(place, context_.symbols);
   }
   const std::int32_t element_there = element(binding.operands[0], at);

@@ -8,6 +8,8 @@
 
 #include "ir/shape_rules.h"
 
+#include "ir/printable.h"
+
 namespace anydim::ir {
 namespace {
 
@@ -25,7 +27,7 @@ void expect_string(const RuleContext& context, std::string_view attribute, std::
   if (std::ranges::find(known, given) != known.end()) return;
   std::string list;
   for (const std::string_view one : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", one);
-  context.malformed(fmt::format("{} is '{}'; expected one of {}", attribute, given, list));
+  context.malformed(fmt::format("{} is '{}'; expected one of {}", attribute, printable(given), list));
 }
 
 void expect_indices(const RuleContext& context) { context.expect(is_integer(context.dtype(1)), 1, "an integer tensor"); }
@@ -76,8 +78,10 @@ void pad_rule(RuleContext& context) {
     require_at_least(context, 0, dims[axis], fmt::format("0 against dimension {} after padding", axis));
     const bool kept = before[i].is_constant(0) && after[i].is_constant(0);
     if (kept || string_attribute(binding, "mode") == "constant") continue;
-    if (prove_less_equal(min(dims[axis], 1), type.dims[axis], context.symbols) == Proof::Yes) continue;
-    context.require(Relation::LessEqual, min(dims[axis], 1), type.dims[axis],
+    // What negative sizes leave.
+    const Dim left = type.dims[axis] + min(Dim(0), before[i]) + min(Dim(0), after[i]);
+    if (prove_less_equal(min(dims[axis], 1), left, context.symbols) == Proof::Yes) continue;
+    context.require(Relation::LessEqual, min(dims[axis], 1), left,
                     fmt::format("elements to pad with against {}", dimension_of_operand(axis, 0)));
   }
   context.add_result(type.dtype, std::move(dims));

@@ -56,7 +56,8 @@ void cancel(Factors& a, Factors& b) {
 
 class Reshape {
  public:
-  Reshape(RuleContext& context, std::vector<Dim> requested, bool zero_copies) : context_(context), dims_(std::move(requested)) {
+  Reshape(RuleContext& context, std::vector<Dim> requested, bool zero_copies)
+      : context_(context), dims_(std::move(requested)), zero_copies_(zero_copies) {
     if (zero_copies) {
       copy_constant_zeros();
       // Where the count of elements is right with every symbolic dim as it stands, also a 0 is meant as it stands: an empty
@@ -143,6 +144,11 @@ class Reshape {
     Dim others = 1;
     for (const Dim& dim : dims_) others = others * select(Comparison::Equal, dim, -1, 1, dim);
     const Dim total = product(context_.dims(0));
+    if (!zero_copies_) {
+      std::vector<Dim> left_out;
+      for (const Dim& dim : dims_) left_out.push_back(select(Comparison::Equal, dim, -1, 1, 0));
+      context_.require(Relation::LessEqual, min(1, sum(left_out)), others, "inferred dimensions (-1) beside other dimensions of 0");
+    }
     // An explicit 0 leaves nothing to infer; max keeps the division defined there.
     const Dim inferred = floor_div(total, max(others, 1));
     for (Dim& dim : dims_) dim = select(Comparison::Equal, dim, -1, inferred, dim);
@@ -157,6 +163,7 @@ class Reshape {
 
   RuleContext& context_;
   std::vector<Dim> dims_;
+  bool zero_copies_;
   std::vector<Proof> inferred_;
 };
 

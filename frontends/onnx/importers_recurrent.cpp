@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 
@@ -29,10 +30,12 @@ class Recurrent {
   Recurrent(Node& node, std::int64_t gates, std::vector<std::string> default_activations, std::vector<std::size_t> state_operands)
       : node_(node), gates_(gates), state_operands_(std::move(state_operands)), dtype_(node.dtype()) {
     hidden_ = node.integer("hidden_size");
+    constexpr std::int64_t most = 1 << 30;  // gates of so many are more than any tensor holds
+    if (hidden_ < 1 || hidden_ > most) node.malformed(fmt::format("has the hidden_size {}; expected 1 to {}", hidden_, most));
     layout_ = node.opset() >= 14 ? node.integer("layout", 0) : 0;
     const std::string direction = node.string("direction", "forward");
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
-      node.malformed(fmt::format("has the direction '{}'", direction));
+      node.malformed(fmt::format("has the direction {}", quoted_name(direction)));
     }
     directions_ = direction == "bidirectional" ? 2 : 1;
     first_reversed_ = direction == "reverse";
@@ -130,7 +133,7 @@ class Recurrent {
       const ValueId tail = node_.emit(Op::exp, {node_.emit(Op::neg, {node_.emit(Op::abs, {x})})});
       return add(node_.emit(Op::max, {x, number(0)}), node_.emit(Op::log, {add(tail, number(1))}));
     }
-    node_.unsupported(fmt::format("has the activation '{}', which Anydim does not support", activations_[place]));
+    node_.unsupported(fmt::format("has the activation {}, which Anydim does not support", quoted_name(activations_[place])));
   }
 
  private:
