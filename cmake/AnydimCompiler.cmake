@@ -30,6 +30,10 @@ if(ANYDIM_SANITIZE)
   add_link_options("-fsanitize=${ANYDIM_SANITIZE}")
 endif()
 
+if(ANYDIM_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # Paths below the source folder are hashed relative to it, so that every checkout shares the cache's entries.
 find_program(ANYDIM_CCACHE ccache)
 if(ANYDIM_CCACHE)

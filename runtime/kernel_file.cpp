@@ -175,15 +175,19 @@ KernelKey kernel_key(std::string_view kind, std::string_view identity, std::stri
 std::vector<std::byte> encode_kernel(const KernelKey& key, const ir::CompiledKernel& kernel) {
   ByteWriter payload;
   write_payload(payload, kernel);
+  return seal_payload(key, payload.bytes());
+}
+
+std::vector<std::byte> seal_payload(const KernelKey& key, std::span<const std::byte> payload) {
   ByteWriter file;
   file.raw(std::as_bytes(std::span(magic)));
   file.number(version);
   file.number(std::uint32_t{0});
   file.raw(bytes_of(key.bytes));
-  file.number(static_cast<std::uint64_t>(payload.bytes().size()));
-  const Hash hash = hash_of(file.bytes(), payload.bytes());
+  file.number(static_cast<std::uint64_t>(payload.size()));
+  const Hash hash = hash_of(file.bytes(), payload);
   file.raw(bytes_of(hash));
-  file.raw(payload.bytes());
+  file.raw(payload);
   return std::move(file.bytes());
 }
 

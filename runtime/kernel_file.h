@@ -29,6 +29,8 @@ KernelKey kernel_key(std::string_view kind, std::string_view identity, std::stri
                      std::string_view target, std::string_view generator);
 
 std::vector<std::byte> encode_kernel(const KernelKey& key, const ir::CompiledKernel& kernel);
+// The file around a payload, whatever that holds.
+std::vector<std::byte> seal_payload(const KernelKey& key, std::span<const std::byte> payload);
 
 struct DecodedKernel {
   std::optional<ir::CompiledKernel> kernel;

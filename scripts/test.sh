@@ -1,14 +1,16 @@
 #!/bin/bash
 # usage: test.sh [PRESET]
+#        test.sh fuzz [SECONDS]: the readers of others' bytes alone, SECONDS each (scripts/fuzz_readers.sh)
 # The whole gate, as people and CI run it: installs what is missing, checks the tree, builds the preset (default release)
 # into build/PRESET and runs every test; with the preset release also those of the slim build, whose sources the compiler cache
-# mostly has by then. The exit code is 0 only if all of it passed. A finding of the check does not keep the tests from running.
+# mostly has by then, and a minute of fuzzing for each reader of others' bytes. The exit code is 0 only if all of it passed. A finding of the check does not keep the tests from running.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 jobs=$(nproc)
 
 scripts/install_packages.sh
+[ "$preset" != fuzz ] || exec scripts/fuzz_readers.sh "${2:-60}"
 scripts/python_env.sh
 scripts/fetch_minilm.sh
 checked=0
@@ -25,12 +27,13 @@ export TSAN_OPTIONS="external_symbolizer_path=$ASAN_SYMBOLIZER_PATH${TSAN_OPTION
 [ "$checked" -eq 0 ] || echo "check: failed, see above; running the tests all the same" >&2
 tested=0
 ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" --no-tests=error || tested=$?
-slim=0
+slim=0 fuzzed=0
 if [ "$preset" = release ]; then
   echo "build: preset slim into build/slim"
   cmake --preset slim
   cmake --build build/slim -j "$jobs" --target anydim
   ANYDIM="$PWD/build/slim/bin/anydim" python3 tests/tools/slim_test.py || slim=$?
   scripts/gpu_campaign.sh --check || slim=$?
+  scripts/fuzz_readers.sh 60 || fuzzed=$?
 fi
-[ "$checked" -eq 0 ] && [ "$tested" -eq 0 ] && [ "$slim" -eq 0 ]
+[ "$checked" -eq 0 ] && [ "$tested" -eq 0 ] && [ "$slim" -eq 0 ] && [ "$fuzzed" -eq 0 ]
