@@ -29,6 +29,7 @@ passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   pipeline.precision = options.precision;
   pipeline.threads = thread_count(options);
   pipeline.skipped = options.skipped_passes;
+  pipeline.warn = options.warn;
   return pipeline;
 }
 
@@ -139,10 +140,12 @@ ir::Module lower_precision(ir::Module module, const CompileOptions& options) {
 
 std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs) {
   internal_check(!module.functions.empty(), "a module has an entry function");
-  // A scan of no trips has the dims that its type says.
-  ir::Module typed = module;
-  ir::infer_types(typed);
-  return ir::evaluate(typed, typed.functions[0], std::move(inputs));
+  ir::Module checked = module;
+  const passes::PipelineOptions pipeline;
+  passes::PassContext context{.options = pipeline};
+  const std::vector<std::string> names{"infer_types", "insert_checks"};
+  passes::run_passes(checked, context, names);
+  return ir::evaluate(checked, checked.functions[0], std::move(inputs));
 }
 
 ir::Module keep_outputs(ir::Module module, const std::vector<std::string>& outputs) {

@@ -20,7 +20,7 @@ double median(std::vector<double> values) {
 }
 
 std::string kernel_origin(const runtime::LaunchRecord& record) {
-  if (record.special) return "for these sizes alone";
+  if (record.special != nullptr) return "for these sizes alone";
   if (record.used != record.met) return "general: the bucket's kernel is not compiled yet";
   return record.origin == runtime::KernelOrigin::Cache ? "from the cache" : "compiled now: the cache lacked it";
 }
@@ -29,7 +29,9 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
                                  const runtime::LaunchRecord& record) {
   const ir::Program::Kernel& kernel = executable.program().kernels[static_cast<std::size_t>(record.kernel)];
   const auto used = static_cast<std::size_t>(record.used);
-  const ir::DispatchTable::Entry& entry = tables.entry(record.kernel, record.used);
+  const runtime::LoadedKernel* loaded =
+      record.special != nullptr ? record.special.get() : tables.kernels[static_cast<std::size_t>(record.kernel)][used].get();
+  const ir::DispatchTable::Entry& entry = record.special != nullptr ? *record.special->own : tables.entry(record.kernel, record.used);
   LaunchExplanation launch;
   launch.region = kernel.region.name;
   launch.source = *record.source;
@@ -41,7 +43,7 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
   launch.chosen = name_of(entry.origin);
   launch.kernel = kernel_origin(record);
   launch.tasks = record.tasks;
-  if (const auto& loaded = tables.kernels[static_cast<std::size_t>(record.kernel)][used]) launch.code_bytes = loaded->resources.code_bytes;
+  if (loaded != nullptr) launch.code_bytes = loaded->resources.code_bytes;
   launch.estimated_seconds = executable.backend().estimate(kernel.region, entry.schedule, record.keys, executable.pool().threads());
   return launch;
 }

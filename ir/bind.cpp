@@ -118,20 +118,35 @@ SymbolValues bind_symbols(const Function& function, std::span<const Tensor> inpu
   return bind_symbols(function, shapes);
 }
 
-std::string index_out_of_range(const std::string& node, std::int64_t index, std::int64_t axis, std::int64_t extent) {
-  return fmt::format("{}: index {} is out of range for dimension {} of operand 0: expected from {} to {}, got {}.", node, index, axis,
-                     -extent, extent - 1, index);
+std::string node_name(const Function& function, const Binding& binding) {
+  if (!binding.source.empty() || binding.results.empty()) return fmt::format("'{}'", binding.source);
+  return "%" + function.values[binding.results[0]].name;
 }
 
-std::string division_by_zero(const std::string& node) { return fmt::format("{}: an integer is divided by 0.", node); }
+std::string index_out_of_range(const std::string& what, const std::string& node, std::int64_t index, std::int64_t extent) {
+  return fmt::format("{} of {}: expected from {} to {}, got {}", what, node, -extent, extent - 1, index);
+}
 
-std::string shape_check_failed(const Function& function, const Binding& check, std::size_t dimension, std::int64_t expected,
-                               std::int64_t got) {
+std::string division_by_zero(const std::string& what, const std::string& node) {
+  return fmt::format("{} of {}: the divisor is 0", what, node);
+}
+
+std::string shape_check_text(const Function& function, const Binding& check, std::size_t dimension) {
   const Dim& demanded = check.dims[dimension];
   const std::string symbol = demanded.is_constant() ? "" : fmt::format(" ({})", print(function, demanded));
-  const std::string& tensor = function.values[check.operands[0]].name;
-  return fmt::format("@{}: {}: dimension {}{} of %{}: expected {}, got {}.", function.name, describe(function, check), dimension, symbol,
-                     tensor, expected, got);
+  const std::string whose = has_attribute(check, "what") ? string_attribute(check, "what") : "%" + function.values[check.operands[0]].name;
+  return fmt::format("{}: dimension {}{} of {}", describe(function, check), dimension, symbol, whose);
+}
+
+std::string assertion_failed(const std::string& node, const std::string& message, std::span<const ShownTensor> shown) {
+  std::string text = fmt::format("{}: {}", node, message);
+  for (const ShownTensor& tensor : shown) {
+    text += fmt::format("\n  %{}: {} =", tensor.name, shape_text(tensor.dtype, tensor.dims));
+    for (const Tensor& element : tensor.first)
+      text += is_float(tensor.dtype) ? fmt::format(" {}", element.real_at(0)) : fmt::format(" {}", element.integer_at(0));
+    if (element_count(tensor.dims) > static_cast<std::int64_t>(tensor.first.size())) text += " ...";
+  }
+  return text;
 }
 
 std::string shape_text(DType dtype, std::span<const std::int64_t> dims) {

@@ -24,12 +24,21 @@ struct InputShape {
 SymbolValues bind_symbols(const Function& function, std::span<const InputShape> inputs);
 SymbolValues bind_symbols(const Function& function, std::span<const Tensor> inputs);
 
-// Messages of checks that fail at run time; each is one sentence that starts with the node, as ir::describe gives it.
-std::string index_out_of_range(const std::string& node, std::int64_t index, std::int64_t axis, std::int64_t extent);
-std::string division_by_zero(const std::string& node);
-// A value's dimension that a check_shape demands: `expected` holds where `demanded` is evaluated.
-std::string shape_check_failed(const Function& function, const Binding& check, std::size_t dimension, std::int64_t expected,
-                               std::int64_t got);
+// Messages of what kernels find out as they run. `what`: "gather index", or the op; `node`: its source in quotes, or %name of a result where it has none.
+std::string node_name(const Function& function, const Binding& binding);
+std::string index_out_of_range(const std::string& what, const std::string& node, std::int64_t index, std::int64_t extent);
+std::string division_by_zero(const std::string& what, const std::string& node);
+// A dimension that a check_shape demands, as violation() takes it: "check_shape '/f' (%y): dimension 0 (n) of parameter %p of @f".
+std::string shape_check_text(const Function& function, const Binding& check, std::size_t dimension);
+// A tensor in the message of a failed assert, with up to `shown_elements` elements from the first on, each a tensor of rank 0.
+inline constexpr std::int64_t shown_elements = 8;
+struct ShownTensor {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<std::int64_t> dims;
+  std::vector<Tensor> first{};
+};
+std::string assertion_failed(const std::string& node, const std::string& message, std::span<const ShownTensor> shown);
 std::string shape_text(DType dtype, std::span<const std::int64_t> dims);  // "f32 (2, 3)"
 
 }  // namespace anydim::ir

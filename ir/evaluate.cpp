@@ -168,6 +168,7 @@ std::vector<Tensor> apply(const OpCall& call) {
     case Op::attention: return {evaluate_attention(call)};
 
     case Op::check:
+    case Op::assertion:
     case Op::check_shape:
     case Op::bind:
     case Op::call:
@@ -204,18 +205,6 @@ struct Item {
   }
 };
 using Items = std::vector<Item>;
-
-bool holds(const Precondition& precondition, std::int64_t left, std::int64_t right) {
-  switch (precondition.relation) {
-    case Precondition::Relation::Equal: return left == right;
-    case Precondition::Relation::Broadcastable: return left == right || left == 1 || right == 1;
-    case Precondition::Relation::ExpandsTo: return left == right || left == 1;
-    case Precondition::Relation::LessEqual: return left <= right;
-    case Precondition::Relation::NonZero: return left != 0;
-    case Precondition::Relation::MultipleOf: return right != 0 && left % right == 0;
-  }
-  internal_error("a relation is one of the enumerators");
-}
 
 // One call of a function: its values and the symbols that are bound so far.
 class Frame {
@@ -295,6 +284,7 @@ class Frame {
   Items evaluate_any(const Binding& binding) {
     if (binding.op == Op::check_shape) return {check_shape(binding)};
     if (binding.op == Op::check) return check(binding);
+    if (binding.op == Op::assertion) return assertion(binding);
     if (binding.op == Op::bind) return bind(binding);
     if (binding.op == Op::call) return call(binding);
     if (binding.op == Op::branch) return run_inner(binding.blocks[tensor(binding.operands[0]).integer_at(0) != 0 ? 0 : 1], {});
@@ -410,7 +400,8 @@ class Frame {
       const std::int64_t got = tensor.dims()[i];
       if (dim.kind() == Dim::Kind::Symbol && symbols_.try_emplace(dim.leaf().symbol, got).second) continue;
       const std::int64_t expected = value_of(dim);
-      if (expected != got) throw Error(ErrorKind::Inputs, shape_check_failed(function_, binding, i, expected, got));
+      if (expected != got)
+        throw Error(ErrorKind::Inputs, violation(Relation::Equal, shape_check_text(function_, binding, i), got, expected));
     }
     return tensor;
   }
@@ -418,8 +409,26 @@ class Frame {
   Items check(const Binding& binding) const {
     const Precondition wanted = precondition_of(binding);
     const std::int64_t left = value_of(wanted.left), right = value_of(wanted.right);
-    if (holds(wanted, left, right)) return {};
-    throw Error(ErrorKind::Inputs, fmt::format("@{}: {}: expected {}, got {}.", function_.name, wanted.what, right, left));
+    if (holds(wanted.relation, left, right)) return {};
+    throw Error(ErrorKind::Inputs, violation(wanted.relation, wanted.what, left, right));
+  }
+
+  Items assertion(const Binding& binding) const {
+    const Tensor& condition = tensor(binding.operands[0]);
+    std::int64_t element = 0;
+    while (element < condition.elements() && condition.integer_at(element) != 0) ++element;
+    if (element == condition.elements()) return {};
+    std::vector<ShownTensor> shown;
+    for (std::size_t i = 1; i < binding.operands.size(); ++i) {
+      const Tensor& given = tensor(binding.operands[i]);
+      ShownTensor& one = shown.emplace_back(function_.values[binding.operands[i]].name, given.dtype(), given.dims());
+      for (std::int64_t e = 0; e < std::min(given.elements(), shown_elements); ++e)
+        one.first.push_back({given.dtype(),
+                             {},
+                             given.bytes().subspan(static_cast<std::size_t>(e) * size_of(given.dtype()), size_of(given.dtype())),
+                             given.owner()});
+    }
+    throw Error(ErrorKind::Inputs, assertion_failed(describe(function_, binding), string_attribute(binding, "message"), shown));
   }
 
   Items bind(const Binding& binding) {

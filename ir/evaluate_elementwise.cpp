@@ -93,7 +93,7 @@ Tensor apply(const OpCall& call, const std::vector<Tensor>& operands, const Exte
   } else {
     const bool divides = op.op == Op::div || op.op == Op::mod;
     if (divides && std::ranges::find(b, Compute(0)) != b.end()) {
-      throw Error(ErrorKind::Inputs, division_by_zero(describe(call.function, call.binding)));
+      throw Error(ErrorKind::Inputs, division_by_zero(std::string(info(call.binding.op).text), node_name(call.function, call.binding)));
     }
     for (std::size_t i = 0; i < a.size(); ++i) elements[i] = apply_integer(op, a[i], second(i));
   }

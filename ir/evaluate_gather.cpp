@@ -8,9 +8,10 @@
 
 namespace anydim::ir {
 
-std::int64_t OpCall::position(std::int64_t index, std::size_t axis, std::int64_t extent) const {
+std::int64_t OpCall::position(std::int64_t index, std::int64_t extent) const {
   if (index < -extent || index >= extent)
-    throw Error(ErrorKind::Inputs, index_out_of_range(describe(function, binding), index, static_cast<std::int64_t>(axis), extent));
+    throw Error(ErrorKind::Inputs,
+                index_out_of_range(std::string(info(binding.op).text) + " index", node_name(function, binding), index, extent));
   return index < 0 ? index + extent : index;
 }
 
@@ -31,11 +32,11 @@ Tensor evaluate_gather(const OpCall& call) {
   Tensor result(data.dtype(), dims);
   const std::int64_t outer = count(from.first(axis));
   const auto row = static_cast<std::size_t>(count(from.subspan(axis + 1))) * size_of(data.dtype());
+  if (result.elements() == 0) return result;  // where no element is read, no index is looked at
   Extents positions;
   for (std::int64_t i = 0; i < indices.elements(); ++i) {
-    positions.push_back(call.position(indices.integer_at(i), axis, from[axis]));
+    positions.push_back(call.position(indices.integer_at(i), from[axis]));
   }
-  if (row == 0) return result;
   std::byte* to = result.mutable_bytes().data();
   for (std::int64_t block = 0; block < outer; ++block) {
     for (const std::int64_t index : positions) {
@@ -63,7 +64,7 @@ Tensor evaluate_gather_elements(const OpCall& call) {
   for_each_index(indices.dims(), [&](const Extents& index) {
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < index.size(); ++i) {
-      offset += strides[i] * (i == axis ? call.position(indices.integer_at(next), axis, data.dims()[axis]) : index[i]);
+      offset += strides[i] * (i == axis ? call.position(indices.integer_at(next), data.dims()[axis]) : index[i]);
     }
     std::memcpy(result.mutable_bytes().data() + static_cast<std::size_t>(next) * size,
                 data.bytes().data() + static_cast<std::size_t>(offset) * size, size);
@@ -89,6 +90,7 @@ Tensor evaluate_gather_nd(const OpCall& call) {
   Extents dims(indices.dims().begin(), indices.dims().end() - 1);
   dims.insert(dims.end(), from.begin() + static_cast<std::ptrdiff_t>(batch + depth), from.end());
   Tensor result(data.dtype(), dims);
+  if (result.elements() == 0) return result;
   const Extents strides = strides_of(data.dims());
   const std::int64_t tuples = count(std::span<const std::int64_t>(indices.dims()).first(indices.rank() - 1));
   const std::int64_t tuples_per_batch = count(std::span<const std::int64_t>(indices.dims()).subspan(batch, indices.rank() - 1 - batch));
@@ -98,9 +100,8 @@ Tensor evaluate_gather_nd(const OpCall& call) {
     std::int64_t offset = tuple / tuples_per_batch * batch_stride;
     for (std::size_t i = 0; i < depth; ++i) {
       const std::int64_t index = indices.integer_at(tuple * static_cast<std::int64_t>(depth) + static_cast<std::int64_t>(i));
-      offset += strides[batch + i] * call.position(index, batch + i, from[batch + i]);
+      offset += strides[batch + i] * call.position(index, from[batch + i]);
     }
-    if (row == 0) continue;
     std::memcpy(result.mutable_bytes().data() + static_cast<std::size_t>(tuple) * row,
                 data.bytes().data() + static_cast<std::size_t>(offset) * size_of(data.dtype()), row);
   }

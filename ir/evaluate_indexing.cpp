@@ -168,7 +168,7 @@ Tensor evaluate_scatter(const OpCall& call) {
     }
     for_each_index(indices.dims(), [&](const Extents& index) {
       Extents at = index;
-      at[axis] = call.position(indices.integer_at(next), axis, data.dims()[axis]);
+      at[axis] = call.position(indices.integer_at(next), data.dims()[axis]);
       update(result, offset_of(at, strides), updates, next++, combine);
     });
     return result;
@@ -185,7 +185,7 @@ Tensor evaluate_scatter(const OpCall& call) {
     std::int64_t tuple = 0;
     for (std::size_t i = 0; i < outer; ++i) tuple += index[i] * index_strides[i];
     for (std::size_t i = 0; i < depth; ++i) {
-      at[i] = call.position(indices.integer_at(tuple + static_cast<std::int64_t>(i)), i, data.dims()[i]);
+      at[i] = call.position(indices.integer_at(tuple + static_cast<std::int64_t>(i)), data.dims()[i]);
     }
     for (std::size_t i = depth; i < data.rank(); ++i) at[i] = index[outer + i - depth];
     update(result, offset_of(at, strides), updates, next++, combine);

@@ -80,6 +80,8 @@ Tensor evaluate_arange(const OpCall& call) {
   const __int128 stride = step.integer_at(0);
   if (stride == 0) call.fail("the step is 0");
   const __int128 distance = static_cast<__int128>(stop.integer_at(0)) - start.integer_at(0);
+  if (distance > INT64_MAX || distance < INT64_MIN)
+    call.fail(fmt::format("the distance from {} to {} leaves 64 bits", start.integer_at(0), stop.integer_at(0)));
   const __int128 length = distance == 0 || (distance < 0) != (stride < 0) ? 0 : (distance + stride + (stride < 0 ? 1 : -1)) / stride;
   Tensor result(start.dtype(), {static_cast<std::int64_t>(length)});
   for (std::int64_t i = 0; i < result.elements(); ++i) result.set_integer(i, static_cast<std::int64_t>(start.integer_at(0) + stride * i));

@@ -29,7 +29,7 @@ struct OpCall {
   bool has_integers(std::string_view attribute, std::size_t operand) const;
   std::size_t axis(std::int64_t axis, std::size_t rank) const;
   // The position that an element of an index tensor means along an axis: negative ones count from the end. Throws Error{Inputs} where it lies outside.
-  std::int64_t position(std::int64_t index, std::size_t axis, std::int64_t extent) const;
+  std::int64_t position(std::int64_t index, std::int64_t extent) const;
   std::vector<std::size_t> axes(const Extents& axes, std::size_t rank) const;  // all different
   [[noreturn]] void fail(const std::string& message) const;                    // Error{Inputs} that names the node
 };

@@ -133,10 +133,11 @@ Tensor evaluate_reduce(const OpCall& call) {
 
 Tensor evaluate_segment_reduce(const OpCall& call) {
   const Tensor& source = call.operand(0);
-  const Extents offsets = segment_offsets(call, 1, source.dims().at(0));
   Extents dims = source.dims();
-  dims[0] = static_cast<std::int64_t>(offsets.size()) - 1;
+  dims.at(0) = std::max<std::int64_t>(call.operand(1).elements() - 1, 0);
   Tensor result(source.dtype(), dims);
+  if (result.elements() == 0) return result;  // where no row is read, no offset is looked at
+  const Extents offsets = segment_offsets(call, 1, source.dims()[0]);
   const Extents strides = strides_of(source.dims());
   Extents stretch = source.dims(), kept = source.dims();
   kept[0] = 1;

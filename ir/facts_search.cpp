@@ -231,7 +231,11 @@ bool Facts::not_negative(const Dim& dim) {
   if (bounds(dim).low >= 0) return true;
   if (bounds(dim).high < 0 || dim.node().size > largest || refuted(dim)) return false;
   budget_ = most_steps;
-  return search(dim, deepest);
+  try {
+    return search(dim, deepest);
+  } catch (const Error&) {
+    return false;  // a step leaves 64 bits, as an end of the range of a symbol without bounds does with anything added
+  }
 }
 
 }  // namespace anydim::ir::detail

@@ -22,6 +22,7 @@ class ModuleInference {
   explicit ModuleInference(Module& module);
   void infer_callee(std::size_t index);
   InferenceResult run();
+  void warn(std::string warning) { result_.warnings.push_back(std::move(warning)); }
 
   Module& module;
 
@@ -54,6 +55,17 @@ class FunctionInferrer {
   bool may_narrow(const Precondition& precondition) const;
   [[noreturn]] void contradiction(const Binding& binding, const Precondition& precondition) const;
   [[noreturn]] void malformed(const Binding& binding, const std::string& message) const;
+
+  // ---- infer_demands.cpp: types that the author declared
+  void find_declared();
+  void hold_against_declared(ValueId id, Type& found);
+  bool is_parameter(ValueId id) const;
+  std::string unused_name(const std::string& stem) const;
+  bool is_demand(const Dim& dim, ValueId id, std::size_t axis) const;
+  void refuted(ValueId id, const Type& declared, const Type& found);
+  void insert_checks(Block& block);
+  Binding check_of_demand(ValueId& result, const std::string& source);
+  void set_visible(const Block& block, bool visible);
 
   // ---- infer_scopes.cpp: symbols that end with a scope
   Scope open_scope(std::span<const Block> blocks) const;
@@ -101,8 +113,12 @@ class FunctionInferrer {
   std::set<std::string, std::less<>> bound_;  // by check_shape and bind, so far
   std::vector<const Tensor*> constants_;
   std::vector<OperandFacts> facts_;
-  std::vector<std::size_t> held_;  // requirements of this block and those around it
-  int depth_ = 0;                  // of blocks that may not run
+  std::vector<Precondition> held_;  // that this block and those around it demand or check
+  const Binding* at_work_ = nullptr;
+  std::vector<bool> visible_;  // by ValueId: defined so far, in this block or around it
+  std::map<ValueId, Type> declared_;
+  std::map<ValueId, Type> to_check_;  // what was found of values whose declared type only the run can prove
+  int depth_ = 0;                     // of blocks that may not run
   bool narrowed_ = false;
 };
 

@@ -60,10 +60,14 @@ class FunctionParser {
   std::vector<Type> types(std::string_view closing);
   std::vector<Type> marked(const std::function<std::vector<Type>()>& read);
   Type optional_type();
+  Type type_of_value();
+  std::vector<Dim> dims_of_value();
   DimScope scope(Symbols symbols);
   Dim symbol(const Token& token, Symbols symbols);
   Dim fresh_symbol();
   bool matches(const Type& declared, const Type& actual) const;
+  static bool same_but_for_dims(const Type& declared, const Type& actual);
+  ValueId declared_result(ValueId value, const Type& declared);
   Type with_fresh_symbols(Type declared);
 
   // Values.

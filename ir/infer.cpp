@@ -33,6 +33,7 @@ FunctionInferrer::FunctionInferrer(ModuleInference& owner, Function& function, F
 
 void FunctionInferrer::run() {
   find_openers(function_.body);
+  find_declared();
   // A narrowed range decides more, so types are computed anew with it.
   do {
     narrowed_ = false;
@@ -41,15 +42,24 @@ void FunctionInferrer::run() {
     result_.requirements.clear();
     held_.clear();
     bound_.clear();
+    visible_.assign(function_.values.size(), false);
+    to_check_.clear();
     infer_block(function_.body);
   } while (narrowed_);
+  if (!to_check_.empty()) insert_checks(function_.body);
+  for (Value& value : function_.values) value.declared = Value::Declared::Nothing;
   if (kind_ == Kind::Function) remove_unused_opaque_symbols();
 }
 
 void FunctionInferrer::infer_block(Block& block) {
   const std::size_t held = held_.size();
-  for (Binding& binding : block.bindings) infer_binding(binding);
-  if (&block != &function_.body) held_.resize(held);
+  for (Binding& binding : block.bindings) {
+    const Binding* around = std::exchange(at_work_, &binding);
+    infer_binding(binding);
+    at_work_ = around;
+  }
+  if (&block != &function_.body) set_visible(block, false);
+  if (&block != &function_.body) held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(held), held_.end());
 }
 
 void FunctionInferrer::infer_binding(Binding& binding) {
@@ -112,6 +122,8 @@ void FunctionInferrer::require_known_symbols(const Binding& binding) const {
 }
 
 void FunctionInferrer::set(ValueId id, Type type, Contents contents) {
+  if (function_.values[id].declared != Value::Declared::Nothing) hold_against_declared(id, type);
+  visible_[id] = true;
   function_.values[id].type = std::move(type);
   result_.contents[id] = std::move(contents);
 }
@@ -127,13 +139,13 @@ void FunctionInferrer::decide(const Binding& binding, Precondition precondition,
     return;
   }
   // These are the checks at run time.
-  if (binding.op == Op::check_shape || binding.op == Op::check) return;
-  const bool known = std::ranges::any_of(held_, [&](std::size_t index) {
-    const Precondition& other = result_.requirements[index].precondition;
+  if (binding.op == Op::check_shape) return;
+  const bool known = std::ranges::any_of(held_, [&](const Precondition& other) {
     return other.relation == precondition.relation && other.left == precondition.left && other.right == precondition.right;
   });
   if (known) return;
-  held_.push_back(result_.requirements.size());
+  held_.push_back(precondition);
+  if (binding.op == Op::check) return;
   result_.requirements.push_back(
       {std::move(precondition), describe(function_, binding), binding.results.empty() ? no_value : binding.results[0], argument, axis});
 }

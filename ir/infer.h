@@ -24,9 +24,13 @@ struct FunctionInference {
   std::vector<Requirement> requirements;  // in program order, each precondition once in every block that relies on it and those around it
 };
 
+// A type that the module declares of a value (Value::declared) is proven, and nothing comes of it; refuted, an Error{Malformed} that names both types and
+// the node, or for a hint a warning; or neither: then the value has the declared type, and a check_shape after its binding holds it to that when it runs.
+// Extents inside of lists, tuples and functions are not demanded, nor is a `?`.
 struct InferenceResult {
   std::vector<FunctionInference> functions;  // as Module::functions
   std::vector<FunctionInference> regions;    // as Module::regions
+  std::vector<std::string> warnings;         // hints that are wrong
 };
 
 // Writes the type of every value that is not a parameter of a function or region (block parameters included) and narrows the ranges of

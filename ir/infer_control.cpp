@@ -204,7 +204,7 @@ void FunctionInferrer::bind_argument(const Binding& binding, const Function& cal
     const Dim& wanted = parameter.dims[axis];
     if (wanted.kind() == Dim::Kind::Symbol && bound.try_emplace(wanted.leaf().symbol, given.dims[axis]).second) continue;
     decide(binding,
-           {Precondition::Relation::Equal, given.dims[axis], wanted.substitute(bound),
+           {Relation::Equal, given.dims[axis], wanted.substitute(bound),
             fmt::format("dimension {} ({}) of parameter %{} of @{}", axis, wanted.to_string(),
                         callee.values[callee.body.parameters[index]].name, callee.name)},
            static_cast<std::int32_t>(index), static_cast<std::int32_t>(axis));
@@ -215,9 +215,9 @@ void FunctionInferrer::require_range(const Binding& binding, const Function& cal
   const SymbolInfo* info = callee.symbols.find(name);
   if (info == nullptr) return;
   const std::string what = fmt::format("{} of @{}", name, callee.name);
-  if (info->low > 0) decide(binding, {Precondition::Relation::LessEqual, info->low, dim, "the least " + what});
-  if (info->high < default_symbol_maximum) decide(binding, {Precondition::Relation::LessEqual, dim, info->high, what});
-  if (info->multiple > 1) decide(binding, {Precondition::Relation::MultipleOf, dim, info->multiple, what});
+  if (info->low > 0) decide(binding, {Relation::GreaterEqual, dim, info->low, what});
+  decide(binding, {Relation::LessEqual, dim, info->high, what});
+  if (info->multiple > 1) decide(binding, {Relation::MultipleOf, dim, info->multiple, what});
 }
 
 // Result types of a callee in the caller's terms; what the callee opened itself is unknown here.

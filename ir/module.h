@@ -24,6 +24,10 @@ using Attributes = std::map<std::string, Attribute, std::less<>>;
 struct Value {
   std::string name;  // unique in its function, without the leading %; any characters (the text form quotes where needed)
   Type type;
+  // Where the type is what the module's author wrote: inference holds it against what it finds (ir/infer.h) and then takes the mark away.
+  // Demand: it must be so. Hint: it is said to be so, and may be wrong.
+  enum class Declared : std::uint8_t { Nothing, Demand, Hint };
+  Declared declared = Declared::Nothing;
 };
 
 struct Binding;

@@ -10,6 +10,7 @@
 #include "ir/quote.h"
 #include "ir/region.h"
 #include "ir/renumber.h"
+#include "ir/shape_rules.h"
 
 namespace anydim::ir {
 namespace {
@@ -212,11 +213,37 @@ void FunctionParser::check_results(const DeclaredResults& declared) {
     Value& value = function_.values[results[i]];
     if (value.type.kind == Type::Kind::Unknown) {
       value.type = with_fresh_symbols(declared.types[i]);
+      value.declared = kind_ == Kind::Function ? Value::Declared::Demand : Value::Declared::Nothing;
     } else if (!matches(declared.types[i], value.type)) {
+      if (kind_ == Kind::Function && same_but_for_dims(declared.types[i], value.type)) {
+        function_.body.results[i] = declared_result(results[i], declared.types[i]);
+        continue;
+      }
       tokens_.fail(declared.offset, fmt::format("result {} of {} is declared {}, but {} is {}", i, global_text(function_.name),
                                                 print(function_, declared.types[i]), value_text(value.name), print(function_, value.type)));
     }
   }
+}
+
+bool FunctionParser::same_but_for_dims(const Type& declared, const Type& actual) {
+  return declared.is_tensor() && actual.is_tensor() && declared.tensor.dtype == actual.tensor.dtype &&
+         declared.tensor.rank() == actual.tensor.rank();
+}
+
+// A second demand on a value that has one, or on a parameter: checked where the function returns it.
+ValueId FunctionParser::declared_result(ValueId value, const Type& declared) {
+  Binding check{.op = Op::check_shape, .operands = {value}};
+  const std::vector<Dim>& known = function_.values[value].type.tensor.dims;
+  for (std::size_t axis = 0; axis < known.size(); ++axis) {
+    const Dim& wanted = declared.tensor.dims[axis];
+    check.dims.push_back(wanted == Dim::symbol(std::string(unknown_mark)) ? known[axis] : wanted);
+  }
+  check.attributes.emplace("what",
+                           fmt::format("{}, a result of {}", value_text(function_.values[value].name), global_text(function_.name)));
+  const ValueId result = define_nested();
+  check.results = {result};
+  function_.body.bindings.push_back(std::move(check));
+  return result;
 }
 
 void FunctionParser::finish() {
@@ -239,10 +266,12 @@ Type FunctionParser::type() {
   const TokenStream::Nesting nesting(tokens_);
   Type result;
   if (tokens_.accept("_")) return result;
+  if (tokens_.accept("type_of")) return type_of_value();
   if (tokens_.accept("Tensor")) {
     result.kind = Type::Kind::Tensor;
     tokens_.expect("[");
-    result.tensor.dims = read_dims(tokens_, scope(header_ ? Symbols::Declares : Symbols::Uses));
+    result.tensor.dims =
+        tokens_.accept("as_shape") ? dims_of_value() : read_dims(tokens_, scope(header_ ? Symbols::Declares : Symbols::Uses));
     tokens_.expect(",");
     result.tensor.dtype = read_dtype(tokens_);
     tokens_.expect("]");
@@ -273,6 +302,35 @@ Type FunctionParser::type() {
     return result;
   }
   tokens_.expected("a type: Tensor[...], Tuple[...], List[...], Function[...] or _");
+}
+
+// The type written of a value before.
+Type FunctionParser::type_of_value() {
+  tokens_.expect("(");
+  const Token token = tokens_.expect(TokenKind::ValueName, "a value, %name");
+  const ValueId id = use(token);
+  tokens_.expect(")");
+  if (function_.values[id].type.kind == Type::Kind::Unknown)
+    tokens_.fail(token,
+                 fmt::format("type_of({}) needs a type that is written: {} has none", value_text(token.text), value_text(token.text)));
+  return function_.values[id].type;
+}
+
+// The dims that are a vector's elements; how many there are must be written.
+std::vector<Dim> FunctionParser::dims_of_value() {
+  tokens_.expect("(");
+  const Token token = tokens_.expect(TokenKind::ValueName, "a vector of integers, %name");
+  const ValueId id = use(token);
+  tokens_.expect(")");
+  const TensorType& type = function_.values[id].type.tensor;
+  const bool counted =
+      function_.values[id].type.is_tensor() && is_integer(type.dtype) && type.rank() == 1 && within_contents_limit(type.dims[0]);
+  if (!counted)
+    tokens_.fail(token, fmt::format("as_shape({}) needs a vector of integers of a short, written length, as {}: Tensor[(2), i64] has",
+                                    value_text(token.text), value_text(token.text)));
+  std::vector<Dim> dims;
+  for (std::int64_t i = 0; i < *type.dims[0].constant(); ++i) dims.push_back(Dim::value(id, i));
+  return dims;
 }
 
 // `?` stays what it is inside of tuples, lists and functions: no single extent.
@@ -362,6 +420,8 @@ ValueId FunctionParser::define(const Token& token, Type type) {
     tokens_.fail(token, fmt::format("{} is already defined in this function", value_text(token.text)));
   }
   defined_[id] = true;
+  const bool demands = !header_ && kind_ == Kind::Function && type.kind != Type::Kind::Unknown;
+  function_.values[id].declared = demands ? Value::Declared::Demand : Value::Declared::Nothing;
   function_.values[id].type = std::move(type);
   return id;
 }

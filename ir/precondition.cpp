@@ -13,7 +13,8 @@ namespace anydim::ir {
 namespace {
 
 // As the enumerators stand.
-constexpr std::string_view relation_names[] = {"equal", "broadcastable", "expands_to", "less_equal", "not_zero", "multiple_of"};
+constexpr std::string_view relation_names[] = {"equal",         "broadcastable", "expands_to", "less_equal",
+                                               "greater_equal", "not_zero",      "multiple_of"};
 
 Proof negated(Proof proof) { return proof == Proof::Yes ? Proof::No : proof == Proof::No ? Proof::Yes : Proof::Unknown; }
 
@@ -53,7 +54,7 @@ std::optional<std::int64_t> implied_high(const Precondition& precondition, const
 bool narrow_symbol(const Precondition& precondition, const Dim& symbol, const Dim& other, SymbolTable& symbols, const std::string& source) {
   if (symbol.kind() != Dim::Kind::Symbol) return false;
   Interval range;
-  if (precondition.relation == Precondition::Relation::Equal && other.is_constant()) {
+  if (precondition.relation == Relation::Equal && other.is_constant()) {
     range = {*other.constant(), *other.constant()};
   } else if (const std::optional<std::int64_t> high = implied_high(precondition, symbol, other, symbols)) {
     range.high = *high;
@@ -63,15 +64,45 @@ bool narrow_symbol(const Precondition& precondition, const Dim& symbol, const Di
   return symbols.narrow(symbol.leaf().symbol, range, source);
 }
 
+// What completes "expected ...".
+std::string expectation(Relation relation, std::string_view right) {
+  switch (relation) {
+    case Relation::Equal: return std::string(right);
+    case Relation::Broadcastable:
+    case Relation::ExpandsTo: return fmt::format("{} or 1", right);
+    case Relation::LessEqual: return fmt::format("at most {}", right);
+    case Relation::GreaterEqual: return fmt::format("at least {}", right);
+    case Relation::NonZero: return "a number other than 0";
+    case Relation::MultipleOf: return right == "0" ? "a multiple of a number other than 0" : fmt::format("a multiple of {}", right);
+  }
+  internal_error("a relation is one of the enumerators");
+}
+
 }  // namespace
+
+bool holds(Relation relation, std::int64_t left, std::int64_t right) {
+  switch (relation) {
+    case Relation::Equal: return left == right;
+    case Relation::Broadcastable: return left == right || left == 1 || right == 1;
+    case Relation::ExpandsTo: return left == right || left == 1;
+    case Relation::LessEqual: return left <= right;
+    case Relation::GreaterEqual: return left >= right;
+    case Relation::NonZero: return left != 0;
+    case Relation::MultipleOf: return right == -1 || (right != 0 && left % right == 0);
+  }
+  internal_error("a relation is one of the enumerators");
+}
+
+std::string violation(Relation relation, std::string_view what, std::int64_t left, std::int64_t right) {
+  return fmt::format("{}: expected {}, got {}", what, expectation(relation, std::to_string(right)), left);
+}
 
 Precondition precondition_of(const Binding& check) {
   const std::string& relation = string_attribute(check, "relation");
   const auto found = std::ranges::find(relation_names, relation);
   if (found == std::end(relation_names))
     throw Error(ErrorKind::Malformed, fmt::format("check: there is no relation '{}'", printable(relation)));
-  return {static_cast<Precondition::Relation>(found - std::begin(relation_names)), check.dims.at(0), check.dims.at(1),
-          string_attribute(check, "what")};
+  return {static_cast<Relation>(found - std::begin(relation_names)), check.dims.at(0), check.dims.at(1), string_attribute(check, "what")};
 }
 
 Binding check_of(const Precondition& precondition, const std::string& source) {
@@ -84,43 +115,35 @@ Binding check_of(const Precondition& precondition, const std::string& source) {
 Proof prove(const Precondition& precondition, const SymbolTable& symbols) {
   const auto& [relation, left, right, what] = precondition;
   switch (relation) {
-    case Precondition::Relation::Equal: return prove_equal(left, right, symbols);
-    case Precondition::Relation::Broadcastable:
+    case Relation::Equal: return prove_equal(left, right, symbols);
+    case Relation::Broadcastable:
       return any_of({prove_equal(left, right, symbols), prove_equal(left, 1, symbols), prove_equal(right, 1, symbols)});
-    case Precondition::Relation::ExpandsTo: return any_of({prove_equal(left, right, symbols), prove_equal(left, 1, symbols)});
-    case Precondition::Relation::LessEqual: return prove_less_equal(left, right, symbols);
-    case Precondition::Relation::NonZero: return negated(prove_equal(left, 0, symbols));
-    case Precondition::Relation::MultipleOf: return prove_multiple(left, right, symbols);
+    case Relation::ExpandsTo: return any_of({prove_equal(left, right, symbols), prove_equal(left, 1, symbols)});
+    case Relation::LessEqual: return prove_less_equal(left, right, symbols);
+    case Relation::GreaterEqual: return prove_less_equal(right, left, symbols);
+    case Relation::NonZero: return negated(prove_equal(left, 0, symbols));
+    case Relation::MultipleOf: return prove_multiple(left, right, symbols);
   }
   internal_error("every relation has a proof");
 }
 
 bool narrow_from(const Precondition& precondition, SymbolTable& symbols, const std::string& source) {
   const auto& [relation, left, right, what] = precondition;
-  if (relation == Precondition::Relation::LessEqual && left.is_constant() && right.kind() == Dim::Kind::Symbol) {
+  if (relation == Relation::GreaterEqual && right.is_constant() && left.kind() == Dim::Kind::Symbol)
+    return symbols.narrow(left.leaf().symbol, {.low = *right.constant()}, source);
+  if (relation == Relation::LessEqual && left.is_constant() && right.kind() == Dim::Kind::Symbol)
     return symbols.narrow(right.leaf().symbol, {.low = *left.constant()}, source);
-  }
   const bool from_left = narrow_symbol(precondition, left, right, symbols, source);
-  const bool symmetric = relation == Precondition::Relation::Equal || relation == Precondition::Relation::Broadcastable;
+  const bool symmetric = relation == Relation::Equal || relation == Relation::Broadcastable;
   return (symmetric && narrow_symbol(precondition, right, left, symbols, source)) || from_left;
 }
 
 std::string to_string(const Precondition& precondition, const Function& function) {
   const auto& [relation, left, right, what] = precondition;
-  const auto text = [&](const Dim& dim) { return print(function, dim); };
-  std::string expected;
-  switch (relation) {
-    case Precondition::Relation::Equal: expected = text(right); break;
-    case Precondition::Relation::Broadcastable:
-      expected =
-          left.is_constant() && right.is_constant() ? fmt::format("{} or 1", text(right)) : fmt::format("{} or one of both 1", text(right));
-      break;
-    case Precondition::Relation::ExpandsTo: expected = fmt::format("{} or 1", text(right)); break;
-    case Precondition::Relation::LessEqual: expected = fmt::format("at most {}", text(right)); break;
-    case Precondition::Relation::NonZero: expected = "a number other than 0"; break;
-    case Precondition::Relation::MultipleOf: expected = fmt::format("a multiple of {}", text(right)); break;
-  }
-  return fmt::format("{}: expected {}, got {}", what, expected, text(left));
+  const bool broadcasts = relation == Relation::Broadcastable && !(left.is_constant() && right.is_constant());
+  const std::string wanted = print(function, right);
+  return fmt::format("{}: expected {}, got {}", what, broadcasts ? wanted + " or one of both 1" : expectation(relation, wanted),
+                     print(function, left));
 }
 
 }  // namespace anydim::ir

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "ir/dim.h"
 #include "ir/loop_form.h"
 #include "ir/module.h"
+#include "ir/relation.h"
 #include "ir/schedule.h"
 #include "ir/shape_program.h"
 #include "ir/symbols.h"
@@ -67,6 +69,17 @@ struct Code {
     DType dtype = DType::I64;
     std::int64_t element = 0;
     Slot slot = 0;
+  };
+  struct Assert {  // ends the call where the slot is 0
+    Slot slot = 0;
+    struct Shown {
+      std::string name;
+      std::int32_t buffer = 0;
+      DType dtype = DType::F32;
+      std::vector<Slot> dims;
+    };
+    std::vector<Shown> shown;
+    std::string source, message;
   };
   struct Jump {
     std::int32_t target = 0;  // position of the next instruction
@@ -180,8 +193,8 @@ struct Code {
     std::string source;
   };
   using Instruction =
-      std::variant<RunStage, Launch, Fetch, Jump, JumpIfZero, Iterate, Next, SetSlots, MoveBuffers, Enter, Leave, Allocate, StoreScalar,
-                   Append, Call, MakeFunction, CallValue, MakeList, ListInsert, ListErase, ListAt, ListLength, ListConcat>;
+      std::variant<RunStage, Launch, Fetch, Assert, Jump, JumpIfZero, Iterate, Next, SetSlots, MoveBuffers, Enter, Leave, Allocate,
+                   StoreScalar, Append, Call, MakeFunction, CallValue, MakeList, ListInsert, ListErase, ListAt, ListLength, ListConcat>;
 
   std::string name;
   SymbolTable symbols;
@@ -204,16 +217,16 @@ struct Program : Code {
     std::int32_t parameter = -1;
   };
 
-  struct Check {            // evaluated with its stage; a failure is Error{Inputs}
-    Comparison comparison;  // demanded: left COMPARISON right
+  struct Check {  // evaluated with its stage; a failure is Error{Inputs}
+    Relation relation;
     Slot left, right;
-    bool or_one = false;  // Equal only: also fine where either side is 1 (broadcast)
-    std::string message;  // names node, tensor, dimension; "expected .., got .." with both values is appended
+    std::string what;  // names node, tensor, dimension, as violation() takes it
   };
 
   struct Stage {
     ShapeProgram shapes;
-    std::vector<Slot> leaves;  // slots of shapes.leaves
+    std::vector<Slot> leaves;                  // slots of shapes.leaves
+    std::map<ValueId, std::string> tensors{};  // names of those whose elements are leaves, for messages
     Slot first = 0;
     std::vector<Check> checks;
     Slot arena_bytes = -1;  // size of this stage's arena segment; -1: none

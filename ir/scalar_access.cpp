@@ -207,6 +207,9 @@ std::int32_t ProgramBuilder::triangle(const Binding& binding, const Index& index
   } else {
     diagonal = given_elements(stretch, binding, "k", 1).at(0);
   }
+  // Every diagonal beyond the matrix keeps all or nothing, as the nearest one does; sums with that cannot overflow.
+  const std::vector<Dim>& dims = stretch.tensor(binding.results[0]).dims;
+  diagonal = simplify(max(Dim(0) - dims[dims.size() - 2], min(diagonal, dims.back())), context_.symbols);
   Dim row = index[index.size() - 2], column = index.back();
   bool upper = integer_attribute(binding, "upper") != 0;
   Condition keep =

@@ -1,6 +1,7 @@
 // Elements of ops that compute where they read: pad, one_hot and resize.
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "ir/scalar_access.h"
@@ -8,6 +9,17 @@
 namespace anydim::ir {
 
 using Kind = ScalarStep::Kind;
+
+namespace {
+
+// A number of elements added in front that only the run tells may be any integer. More than there are cannot be taken away for anything to be read, and
+// what is left then overflows nothing.
+Dim bounded_before(const Dim& before, const Dim& extent, const SymbolTable& symbols) {
+  if (bounds(before, symbols).low > std::numeric_limits<std::int64_t>::min()) return before;
+  return simplify(max(before, Dim(0) - extent), symbols);
+}
+
+}  // namespace
 
 std::int32_t ProgramBuilder::padded(const Binding& binding, const Index& index) {
   const Stretch& stretch = *context_.stretch;
@@ -23,15 +35,16 @@ std::int32_t ProgramBuilder::padded(const Binding& binding, const Index& index) 
     if (axis < 0) axis += static_cast<std::int64_t>(x.rank());
     const Dim& extent = x.dims[static_cast<std::size_t>(axis)];
     Dim& place = at[static_cast<std::size_t>(axis)];
+    const Dim in_front = bounded_before(before[i], extent, context_.symbols);
     if (mode == "constant") {
-      place = simplify(place - before[i], context_.symbols);
+      place = simplify(place - in_front, context_.symbols);
       inside.push_back({Comparison::LessEqual, 0, place});
       inside.push_back({Comparison::Less, place, extent});
       continue;
     }
     // What negative sizes take away is gone before the rest is filled from what is left.
-    const Dim first = max(Dim(0), -1 * before[i]), left = extent - first + min(Dim(0), after[i]);
-    place = place - max(Dim(0), before[i]);
+    const Dim first = max(Dim(0), -1 * in_front), left = extent - first + min(Dim(0), after[i]);
+    place = place - max(Dim(0), in_front);
     if (mode == "edge") {
       place = max(Dim(0), min(place, left - 1));
     } else if (mode == "wrap") {

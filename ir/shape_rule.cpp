@@ -149,6 +149,7 @@ void apply(RuleContext& context) {
     case Op::check_shape: return check_shape_rule(context);
     case Op::bind: return bind_rule(context);
     case Op::check: return check_rule(context);
+    case Op::assertion: return context.expect(context.dtype(0) == DType::Bool, 0, "a bool tensor");
 
     case Op::call:
     case Op::branch:

@@ -9,10 +9,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/relation.h"
 
 namespace anydim::ir {
 
@@ -28,14 +30,6 @@ struct OperandFacts {
 };
 
 struct Precondition {
-  enum class Relation {
-    Equal,          // left == right
-    Broadcastable,  // left == right, or one of them is 1
-    ExpandsTo,      // left == right, or left is 1
-    LessEqual,      // left <= right
-    NonZero,        // left != 0; right is 0
-    MultipleOf,     // right != 0 and left is a multiple of right
-  };
   Relation relation = Relation::Equal;
   Dim left;          // what is there
   Dim right;         // what it is held against

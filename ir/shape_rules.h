@@ -46,8 +46,8 @@ class RuleContext {
   void expect_same_dtype(std::size_t first, std::size_t second) const;
   void expect_rank_at_least(std::size_t operand, std::size_t rank) const;
 
-  void require(Precondition::Relation relation, const Dim& left, const Dim& right, std::string what);
-  void require_dim(Precondition::Relation relation, std::size_t operand, std::size_t dimension, const Dim& right);
+  void require(Relation relation, const Dim& left, const Dim& right, std::string what);
+  void require_dim(Relation relation, std::size_t operand, std::size_t dimension, const Dim& right);
   // Demands that an extent computed from element `element` of `operand` isn't negative, unless it is proven.
   void require_extent(const Dim& extent, std::size_t operand, std::size_t element);
   // How many stretches the offsets in `operand` name: one less than its elements. Demands a vector of i64 that isn't empty.
@@ -143,6 +143,8 @@ void check_rule(RuleContext& context);
 
 // The extent of x[start:end:step] along an extent, with NumPy's meaning of negatives and clamping.
 Dim slice_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& step, const SymbolTable& symbols);
+// -step where step is negative; of the least integer, which has no opposite, the greatest one: no step of either length takes a second element.
+Dim magnitude_of_negative(const Dim& step, const SymbolTable& symbols);
 // Integer division towards zero as a dim.
 Dim truncating_div(const Dim& a, const Dim& b, const SymbolTable& symbols);
 

@@ -16,11 +16,11 @@ RunTimeAxes::RunTimeAxes(RuleContext& context, std::size_t operand, std::size_t 
   const std::vector<Dim> given = context.elements(operand);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string what = fmt::format("element {} of operand {}, the axes", i, operand);
-    context.require(Precondition::Relation::LessEqual, -signed_rank, given[i], "the lowest axis against " + what);
-    context.require(Precondition::Relation::LessEqual, given[i], signed_rank - 1, what);
+    context.require(Relation::GreaterEqual, given[i], -signed_rank, what);
+    context.require(Relation::LessEqual, given[i], signed_rank - 1, what);
     axes_.push_back(select(Comparison::Less, given[i], 0, given[i] + signed_rank, given[i]));
     for (std::size_t j = 0; j < i; ++j) {
-      context.require(Precondition::Relation::NonZero, axes_[i] - axes_[j], 0, fmt::format("the difference of axes {} and {}", j, i));
+      context.require(Relation::NonZero, axes_[i] - axes_[j], 0, fmt::format("the difference of axes {} and {}", j, i));
     }
   }
 }

@@ -94,11 +94,11 @@ void RuleContext::expect_rank_at_least(std::size_t operand, std::size_t rank) co
   expect(tensor(operand).rank() >= rank, operand, fmt::format("of rank {} or more", rank));
 }
 
-void RuleContext::require(Precondition::Relation relation, const Dim& left, const Dim& right, std::string what) {
+void RuleContext::require(Relation relation, const Dim& left, const Dim& right, std::string what) {
   result.preconditions.push_back({relation, left, right, std::move(what)});
 }
 
-void RuleContext::require_dim(Precondition::Relation relation, std::size_t operand, std::size_t dimension, const Dim& right) {
+void RuleContext::require_dim(Relation relation, std::size_t operand, std::size_t dimension, const Dim& right) {
   const Dim& left = dims(operand)[dimension];
   if (left == right) return;
   require(relation, left, right, dimension_of_operand(dimension, operand));
@@ -108,14 +108,14 @@ void RuleContext::require_extent(const Dim& extent, std::size_t operand, std::si
   const std::optional<std::int64_t> constant = extent.constant();
   if (constant ? *constant >= 0 : prove_less_equal(0, extent, symbols) == Proof::Yes) return;
   if (operand >= operands.size()) malformed(fmt::format("size {} is {}, which is negative", element, text(extent)));
-  require(Precondition::Relation::LessEqual, 0, extent, fmt::format("0 against element {} of operand {}", element, operand));
+  require(Relation::GreaterEqual, extent, 0, fmt::format("element {} of operand {}", element, operand));
 }
 
 Dim RuleContext::segments(std::size_t operand) {
   expect(dtype(operand) == DType::I64 && dims(operand).size() == 1, operand, "a vector of i64");
   const Dim& entries = dims(operand).front();
   if (prove_less_equal(1, entries, symbols) != Proof::Yes) {
-    require(Precondition::Relation::LessEqual, 1, entries, fmt::format("1 against {}", dimension_of_operand(0, operand)));
+    require(Relation::GreaterEqual, entries, 1, dimension_of_operand(0, operand));
   }
   return entries - 1;
 }
@@ -134,7 +134,7 @@ std::vector<Dim> RuleContext::broadcast_dims(std::span<const Dim> left, std::siz
       const Dim& b = right[right.size() - back];
       dim = broadcast(a, b);
       if (a != b && !a.is_constant(1) && !b.is_constant(1)) {
-        require(Precondition::Relation::Broadcastable, a, b, dimension_of_operand(left.size() - back, left_operand));
+        require(Relation::Broadcastable, a, b, dimension_of_operand(left.size() - back, left_operand));
       }
     }
   }

@@ -9,8 +9,6 @@
 namespace anydim::ir {
 namespace {
 
-using Relation = Precondition::Relation;
-
 Dim elements_of(const TensorType& type) { return product(type.dims); }
 
 // A number or a vector of one.

@@ -7,8 +7,6 @@
 namespace anydim::ir {
 namespace {
 
-using Relation = Precondition::Relation;
-
 void expect_indices(const RuleContext& context) { context.expect(is_integer(context.dtype(1)), 1, "an integer tensor"); }
 
 // Elements of small data at known positions; one out of range is left to the run, which reports it.

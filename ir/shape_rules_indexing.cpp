@@ -13,13 +13,11 @@
 namespace anydim::ir {
 namespace {
 
-using Relation = Precondition::Relation;
-
 bool is_dynamic(const RuleContext& context) { return info(context.binding.op).has(traits::dynamic); }
 
 // Demands low <= dim unless it is proven.
 void require_at_least(RuleContext& context, std::int64_t low, const Dim& dim, std::string what) {
-  if (prove_less_equal(low, dim, context.symbols) != Proof::Yes) context.require(Relation::LessEqual, low, dim, std::move(what));
+  if (prove_less_equal(low, dim, context.symbols) != Proof::Yes) context.require(Relation::GreaterEqual, dim, low, std::move(what));
 }
 
 void expect_string(const RuleContext& context, std::string_view attribute, std::span<const std::string_view> known) {
@@ -45,8 +43,7 @@ void scatter_operands(const RuleContext& context) {
 void require_room(RuleContext& context, const Dim& updates, std::size_t dimension) {
   const Dim& extent = context.dims(0)[dimension];
   if (prove_less_equal(min(updates, 1), extent, context.symbols) == Proof::Yes) return;
-  context.require(Relation::LessEqual, min(updates, 1), extent,
-                  fmt::format("1 for updates against {}", dimension_of_operand(dimension, 0)));
+  context.require_dim(Relation::GreaterEqual, 0, dimension, min(updates, 1));
 }
 
 }  // namespace
@@ -75,14 +72,14 @@ void pad_rule(RuleContext& context) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t axis = axes[i];
     dims[axis] = dims[axis] + before[i] + after[i];
-    require_at_least(context, 0, dims[axis], fmt::format("0 against dimension {} after padding", axis));
+    require_at_least(context, 0, dims[axis], fmt::format("dimension {} after padding", axis));
     const bool kept = before[i].is_constant(0) && after[i].is_constant(0);
     if (kept || string_attribute(binding, "mode") == "constant") continue;
     // What negative sizes leave.
     const Dim left = type.dims[axis] + min(Dim(0), before[i]) + min(Dim(0), after[i]);
     if (prove_less_equal(min(dims[axis], 1), left, context.symbols) == Proof::Yes) continue;
-    context.require(Relation::LessEqual, min(dims[axis], 1), left,
-                    fmt::format("elements to pad with against {}", dimension_of_operand(axis, 0)));
+    context.require(Relation::GreaterEqual, left, min(dims[axis], 1),
+                    fmt::format("what negative sizes leave of {}", dimension_of_operand(axis, 0)));
   }
   context.add_result(type.dtype, std::move(dims));
 }
@@ -138,7 +135,7 @@ void resize_rule(RuleContext& context) {
     }
     context.require_extent(sizes[i], 2, i);
     if (sizes[i] == type.dims[i] || prove_less_equal(1, type.dims[i], context.symbols) == Proof::Yes) continue;
-    context.require(Relation::LessEqual, min(sizes[i], 1), type.dims[i], fmt::format("what {} must have", dimension_of_operand(i, 0)));
+    context.require_dim(Relation::GreaterEqual, 0, i, min(sizes[i], 1));
   }
   context.add_result(type.dtype, std::move(sizes));
 }
@@ -188,7 +185,7 @@ void cumulative_sum_rule(RuleContext& context) {
     context.axis(*constant, rank);
   } else {
     const auto signed_rank = static_cast<std::int64_t>(rank);
-    context.require(Relation::LessEqual, -signed_rank, axis, "the lowest axis against operand 1, the axis");
+    context.require(Relation::GreaterEqual, axis, -signed_rank, "operand 1, the axis");
     context.require(Relation::LessEqual, axis, signed_rank - 1, "operand 1, the axis");
   }
   context.add_result(context.dtype(0), context.dims(0));
@@ -202,8 +199,7 @@ void top_k_rule(RuleContext& context) {
   const Dim k = is_dynamic(context) ? context.scalar(1) : Dim(integer_attribute(context.binding, "k"));
   context.require_extent(k, 1, 0);
   const Proof fits = prove_less_equal(k, type.dims[axis], context.symbols);
-  if (fits != Proof::Yes)
-    context.require(Relation::LessEqual, k, type.dims[axis], fmt::format("k against {}", dimension_of_operand(axis, 0)));
+  if (fits != Proof::Yes) context.require(Relation::LessEqual, k, type.dims[axis], "k");
   type.dims[axis] = k;
   context.add_result(type.dtype, type.dims);
   context.add_result(DType::I64, std::move(type.dims));
@@ -214,7 +210,7 @@ void arg_rule(RuleContext& context) {
   context.expect_rank_at_least(0, 1);
   context.expect(type.dtype != DType::Bool, 0, "a tensor of numbers");
   const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), type.rank());
-  require_at_least(context, 1, type.dims[axis], fmt::format("1 against {}", dimension_of_operand(axis, 0)));
+  require_at_least(context, 1, type.dims[axis], dimension_of_operand(axis, 0));
   if (integer_attribute(context.binding, "keepdims") != 0) type.dims[axis] = 1;
   else type.dims.erase(type.dims.begin() + static_cast<std::ptrdiff_t>(axis));
   context.add_result(DType::I64, std::move(type.dims));

@@ -31,30 +31,25 @@ Contents arange_contents(DType dtype, const Dim& length, const Dim& start, const
 // ceil((stop - start) / step), not below 0, for either sign of the step.
 Dim arange_extent(const Dim& start, const Dim& stop, const Dim& step, const SymbolTable& symbols) {
   if (prove_less(0, step, symbols) == Proof::Yes) return max(0, ceil_div(stop - start, step));
-  if (prove_less(step, 0, symbols) == Proof::Yes) return max(0, ceil_div(start - stop, Dim(0) - step));
+  if (prove_less(step, 0, symbols) == Proof::Yes) return max(0, ceil_div(start - stop, magnitude_of_negative(step, symbols)));
   const Dim up = max(0, ceil_div(stop - start, max(step, 1)));
-  const Dim down = max(0, ceil_div(start - stop, max(Dim(0) - step, 1)));
+  const Dim down = max(0, ceil_div(start - stop, max(magnitude_of_negative(step, symbols), 1)));
   return select(Comparison::Less, 0, step, up, down);
 }
 
-double known_real(RuleContext& context, std::size_t operand) {
-  const Tensor* constant = context.operands[operand].constant;
-  if (constant == nullptr) {
-    context.unsupported(
-        fmt::format("{} is a float that isn't known when compiled, so the length isn't an expression of dims; "
-                    "use an integer arange",
-                    context.operand_text(operand)));
-  }
-  context.expect(constant->elements() == 1, operand, "one number");
-  return constant->real_at(0);
-}
-
+// Of numbers that only the run tells the length is a count, which is found where the op is decomposed.
 void float_arange(RuleContext& context) {
-  const double start = known_real(context, 0);
-  const double stop = known_real(context, 1);
-  const double step = known_real(context, 2);
-  const std::optional<std::int64_t> length = arange_length(start, stop, step);
-  if (!length) context.malformed(fmt::format("an arange from {} to {} by {} has no finite length", start, stop, step));
+  std::vector<double> known;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (const Tensor* constant = context.operands[i].constant; constant != nullptr && constant->elements() == 1)
+      known.push_back(constant->real_at(0));
+  if (known.size() < 3) {
+    context.add_result(context.dtype(0), {Dim(0)});
+    context.result.counts.push_back({{{0, 0}}, Dim(default_symbol_maximum)});
+    return;
+  }
+  const std::optional<std::int64_t> length = arange_length(known[0], known[1], known[2]);
+  if (!length) context.malformed(fmt::format("an arange from {} to {} by {} has no finite length", known[0], known[1], known[2]));
   context.add_result(context.dtype(0), {Dim(*length)});
 }
 
@@ -129,7 +124,7 @@ void arange_rule(RuleContext& context) {
   const Dim stop = context.scalar(1);
   const Dim step = context.scalar(2);
   if (step.is_constant(0)) context.malformed(fmt::format("{}, the step, is 0", context.operand_text(2)));
-  if (!step.is_constant()) context.require(Precondition::Relation::NonZero, step, 0, "the step, operand 2");
+  if (!step.is_constant()) context.require(Relation::NonZero, step, 0, "the step, operand 2");
   const Dim length = arange_extent(start, stop, step, context.symbols);
   context.add_result(dtype, {length}, arange_contents(dtype, length, start, step, context.symbols));
 }

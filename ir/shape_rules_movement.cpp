@@ -10,8 +10,6 @@
 namespace anydim::ir {
 namespace {
 
-using Relation = Precondition::Relation;
-
 // Known elements survive where no more than the rank changes.
 Contents kept_contents(const RuleContext& context, std::span<const Dim> dims) {
   return dims.size() <= 1 ? context.contents(0) : std::nullopt;
@@ -56,8 +54,7 @@ void cancel(Factors& a, Factors& b) {
 
 class Reshape {
  public:
-  Reshape(RuleContext& context, std::vector<Dim> requested, bool zero_copies)
-      : context_(context), dims_(std::move(requested)), zero_copies_(zero_copies) {
+  Reshape(RuleContext& context, std::vector<Dim> requested, bool zero_copies) : context_(context), dims_(std::move(requested)) {
     if (zero_copies) {
       copy_constant_zeros();
       // Where the count of elements is right with every symbolic dim as it stands, also a 0 is meant as it stands: an empty
@@ -141,17 +138,21 @@ class Reshape {
 
   // Which of the dims is -1, if any, only the run will tell; the count of elements then decides whether all was well.
   void infer_somewhere() {
-    Dim others = 1;
-    for (const Dim& dim : dims_) others = others * select(Comparison::Equal, dim, -1, 1, dim);
-    const Dim total = product(context_.dims(0));
-    if (!zero_copies_) {
-      std::vector<Dim> left_out;
-      for (const Dim& dim : dims_) left_out.push_back(select(Comparison::Equal, dim, -1, 1, 0));
-      context_.require(Relation::LessEqual, min(1, sum(left_out)), others, "inferred dimensions (-1) beside other dimensions of 0");
+    Dim others = 1, left_open = 0;
+    for (const Dim& dim : dims_) {
+      others = others * select(Comparison::Equal, dim, -1, 1, dim);
+      left_open = left_open + select(Comparison::Equal, dim, -1, 1, 0);
     }
-    // An explicit 0 leaves nothing to infer; max keeps the division defined there.
+    context_.require(Relation::LessEqual, left_open, 1, "how many dims of the shape, operand 1, are -1");
+    context_.require(Relation::NonZero, select(Comparison::Equal, left_open, 0, 1, others), 0,
+                     "the product of the dims beside -1 in the shape, operand 1");
+    const Dim total = product(context_.dims(0));
+    // max keeps the division defined where a dim is 0 as it stands.
     const Dim inferred = floor_div(total, max(others, 1));
-    for (Dim& dim : dims_) dim = select(Comparison::Equal, dim, -1, inferred, dim);
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      dims_[i] = select(Comparison::Equal, dims_[i], -1, inferred, dims_[i]);
+      context_.require_extent(dims_[i], 1, i);
+    }
     context_.require(Relation::Equal, total, product(dims_), "the elements of operand 0");
   }
 
@@ -163,7 +164,6 @@ class Reshape {
 
   RuleContext& context_;
   std::vector<Dim> dims_;
-  bool zero_copies_;
   std::vector<Proof> inferred_;
 };
 

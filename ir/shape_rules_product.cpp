@@ -8,8 +8,6 @@
 namespace anydim::ir {
 namespace {
 
-using Relation = Precondition::Relation;
-
 void expect_float(const RuleContext& context, std::size_t operand) {
   context.expect(is_float(context.dtype(operand)), operand, "a float tensor");
 }

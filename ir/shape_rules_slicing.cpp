@@ -10,8 +10,6 @@
 namespace anydim::ir {
 namespace {
 
-using Relation = Precondition::Relation;
-
 // A slice's bound, counted from the front and kept within [low, high] where high - low == extent: a negative bound counts from the end.
 // No form overflows for the extreme values that stand for "to the end" in models.
 Dim clamped_bound(const Dim& bound, const Dim& extent, const Dim& low, const Dim& high, const SymbolTable& symbols) {
@@ -47,12 +45,6 @@ Dim bounded_stride(const Dim& stride, const Dim& extent, const SymbolTable& symb
   const std::optional<std::int64_t> constant = stride.constant();
   const std::int64_t reach = std::max<std::int64_t>(bounds(extent, symbols).high, 1);
   return constant && *constant > reach ? Dim(reach) : stride;
-}
-
-Dim magnitude_of_negative(const Dim& step) {
-  const std::optional<std::int64_t> constant = step.constant();
-  if (constant == std::numeric_limits<std::int64_t>::min()) return std::numeric_limits<std::int64_t>::max();
-  return Dim(0) - step;
 }
 
 struct Slice {
@@ -133,14 +125,19 @@ std::optional<std::vector<Dim>> given_sizes(const RuleContext& context) {
 
 }  // namespace
 
+Dim magnitude_of_negative(const Dim& step, const SymbolTable& symbols) {
+  constexpr std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
+  return Dim(0) - (bounds(step, symbols).low < -greatest ? max(step, -greatest) : step);
+}
+
 Dim slice_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& step, const SymbolTable& symbols) {
   const Proof forward = prove_less(0, step, symbols);
   if (forward == Proof::Yes) return forward_extent(extent, start, end, bounded_stride(step, extent, symbols), symbols);
   if (forward == Proof::No) {
-    return backward_extent(extent, start, end, bounded_stride(magnitude_of_negative(step), extent, symbols), symbols);
+    return backward_extent(extent, start, end, bounded_stride(magnitude_of_negative(step, symbols), extent, symbols), symbols);
   }
   const Dim up = forward_extent(extent, start, end, max(step, 1), symbols);
-  const Dim down = backward_extent(extent, start, end, max(Dim(0) - max(step, -std::numeric_limits<std::int64_t>::max()), 1), symbols);
+  const Dim down = backward_extent(extent, start, end, max(magnitude_of_negative(step, symbols), 1), symbols);
   return select(Comparison::Less, 0, step, up, down);
 }
 

@@ -17,7 +17,7 @@ void check_shape_rule(RuleContext& context) {
     // A symbol that nothing bound before is bound here.
     const bool opens = demanded[i].kind() == Dim::Kind::Symbol && !context.symbols.contains(demanded[i].leaf().symbol);
     if (opens) context.symbols.declare(demanded[i].leaf().symbol);
-    else context.require_dim(Precondition::Relation::Equal, 0, i, demanded[i]);
+    else context.require_dim(Relation::Equal, 0, i, demanded[i]);
   }
   context.add_result(operand.dtype, demanded, context.contents(0));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/loop_form.h"
 #include "ir/schedule_space.h"
 
 namespace anydim::passes {
@@ -233,6 +234,9 @@ DispatchTable choose(const Region& region, bool bucketed, const PassContext& con
 void choose_buckets(Module& module, PassContext& context) {
   if (context.backend == nullptr) return;
   context.tables.clear();
+  // The text form leaves keys out, because they follow from the region.
+  for (Region& region : module.regions)
+    if (region.keys.empty()) region.keys = bucket_keys(derive_loop_form(region));
   for (const Region& region : module.regions) context.tables.push_back(choose_table(region, module.policies, context));
 }
 

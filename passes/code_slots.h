@@ -32,6 +32,9 @@ void for_each_slot(ir::Code::Instruction& instruction, const Visit& visit) {
         } else if constexpr (std::is_same_v<Kind, Code::Fetch> || std::is_same_v<Kind, Code::JumpIfZero> ||
                              std::is_same_v<Kind, Code::StoreScalar> || std::is_same_v<Kind, Code::ListLength>) {
           one(step.slot);
+        } else if constexpr (std::is_same_v<Kind, Code::Assert>) {
+          one(step.slot);
+          for (Code::Assert::Shown& tensor : step.shown) all(tensor.dims);
         } else if constexpr (std::is_same_v<Kind, Code::Iterate>) {
           one(step.counter);
           one(step.trips);

@@ -62,15 +62,16 @@ std::size_t hash_of(const Binding& binding) {
 class Scope {
  public:
   // Bindings of a nested block see those of the blocks around it.
-  Scope(Replacements& replacements, const Scope* outer) : replacements_(replacements), outer_(outer) {}
+  Scope(const Function& function, Replacements& replacements, const Scope* outer)
+      : function_(function), replacements_(replacements), outer_(outer) {}
 
   void run(Block& block) {
     std::vector<Binding> kept;
     for (Binding& binding : block.bindings) {
       replacements_.apply(binding);
-      for (Block& nested : binding.blocks) Scope(replacements_, this).run(nested);
+      for (Block& nested : binding.blocks) Scope(function_, replacements_, this).run(nested);
       // What opens a symbol stays: dims mention it.
-      bool pure = !info(binding.op).has(traits::control) && !info(binding.op).has(traits::opens) && binding.op != Op::bind;
+      bool pure = !info(binding.op).has(traits::control) && binding.op != Op::bind && !opens_extents(function_, binding);
       if (pure && !binding.results.empty()) {
         std::size_t hash = hash_of(binding);
         if (const Binding* first = find(hash, binding)) {
@@ -92,6 +93,7 @@ class Scope {
     return outer_ != nullptr ? outer_->find(hash, binding) : nullptr;
   }
 
+  const Function& function_;
   Replacements& replacements_;
   const Scope* outer_;
   std::unordered_multimap<std::size_t, Binding> known_;
@@ -102,7 +104,7 @@ class Scope {
 void common_subexpressions(Module& module, PassContext&) {
   for (Function& function : module.functions) {
     Replacements replacements(function);
-    Scope(replacements, nullptr).run(function.body);
+    Scope(function, replacements, nullptr).run(function.body);
     replacements.apply(function);
   }
 }

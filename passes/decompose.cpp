@@ -5,7 +5,9 @@
 
 #include "ir/error.h"
 #include "ir/infer.h"
+#include "passes/binding_writer.h"
 #include "passes/decompose_counts.h"
+#include "passes/rewrite.h"
 
 namespace anydim::passes {
 
@@ -162,14 +164,25 @@ void write_concat(Function& function, Binding concat, std::vector<Binding>& into
   into.push_back(std::move(concat));
 }
 
+// The condition of any shape as one bool: the least of its elements, which of none at all is the greatest number.
+void reduce_condition(Function& function, Binding& check, std::vector<Binding>& into) {
+  if (function.tensor_type(check.operands[0]).rank() == 0) return;
+  BindingWriter writer(function, into, check.source, "condition");
+  const ValueId least = writer.emit(Op::reduce_min, {writer.cast(check.operands[0], DType::I32)}, {{"keepdims", std::int64_t{0}}});
+  check.operands[0] = writer.cast(least, DType::Bool);
+}
+
 void decompose(Function& function, Block& block) {
   std::vector<Binding> result;
   for (Binding& binding : block.bindings) {
     for (Block& nested : binding.blocks) decompose(function, nested);
     if (binding.op == Op::top_k || binding.op == Op::dyn_top_k) TopK(function, binding, result).write();
     else if (binding.op == Op::concat && binding.operands.size() > most_joined) write_concat(function, std::move(binding), result);
-    else if (info(binding.op).has(traits::opens)) write_counted(function, binding, result);
-    else result.push_back(std::move(binding));
+    else if (opens_extents(function, binding)) write_counted(function, binding, result);
+    else {
+      if (binding.op == Op::assertion) reduce_condition(function, binding, result);
+      result.push_back(std::move(binding));
+    }
   }
   block.bindings = std::move(result);
 }

@@ -21,6 +21,7 @@ class CountedOp {
       case Op::compress: return compress();
       case Op::unique: return unique();
       case Op::non_max_suppression: return non_max_suppression();
+      case Op::dyn_arange: return progression();
       default: break;
     }
     internal_error("an op that opens a count has a way to find it");
@@ -75,6 +76,27 @@ class CountedOp {
     const Dim count = function_.tensor_type(binding_.results[0]).dims[axis];
     const ValueId positions = selected(condition, count, function_.tensor_type(condition).dims[0]);
     writer_.gathered(x_, positions, static_cast<std::int64_t>(axis), binding_.results[0]);
+  }
+
+  // Reals from data, in f64 as the evaluator has them.
+  void progression() {
+    std::vector<ValueId> numbers;
+    for (const ValueId operand : binding_.operands) {
+      const bool scalar = function_.tensor_type(operand).rank() == 0;
+      numbers.push_back(writer_.cast(scalar ? operand : writer_.reshaped(operand, {}), DType::F64));
+    }
+    const TensorType type = function_.tensor_type(binding_.results[0]);
+    const ValueId steps = writer_.emit(Op::ceil, {writer_.emit(Op::div, {writer_.emit(Op::sub, {numbers[1], numbers[0]}), numbers[2]})});
+    const auto limit = static_cast<double>(default_symbol_maximum);
+    const ValueId finite = writer_.emit(Op::less, {writer_.emit(Op::abs, {steps}), writer_.number(DType::F64, limit)});
+    Binding check{.op = Op::assertion, .operands = {finite, binding_.operands[0], binding_.operands[1], binding_.operands[2]}};
+    check.attributes.emplace("message", std::string("an arange has a finite length below 2^31"));
+    writer_.push(std::move(check));
+    const ValueId count = writer_.emit(Op::max, {writer_.cast(steps, DType::I64), writer_.dim(0)});
+    writer_.push({.op = Op::bind, .operands = {count}, .dims = {type.dims[0], Dim(default_symbol_maximum)}});
+    const ValueId places = writer_.cast(writer_.counted(type.dims[0]), DType::F64);
+    const ValueId reals = writer_.emit(Op::add, {numbers[0], writer_.emit(Op::mul, {places, numbers[2]})});
+    writer_.emit(Op::cast, {reals}, {{"to", type.dtype}}, binding_.results[0]);
   }
 
   // ---- unique ----

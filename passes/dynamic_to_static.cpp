@@ -21,7 +21,10 @@ class Round {
  public:
   Round(Function& function, const FunctionInference& inference)
       : function_(function), inference_(inference), replacements_(function), constants_(function.values.size(), nullptr),
-        literals_(function.values.size(), false) {}
+        literals_(function.values.size(), false) {
+    for (const Requirement& requirement : inference.requirements)
+      if (requirement.argument < 0) demanded_.emplace(requirement.value, &requirement);
+  }
 
   bool run() {
     walk(function_.body);
@@ -40,12 +43,14 @@ class Round {
       if (binding.op == Op::branch && take_block(binding, result)) continue;
       RuleFacts facts{function_, inference_, constants_, literals_};
       if (auto value = unchanged(facts, binding)) {
+        state_demands(binding, result);
         replacements_.replace(binding.results[0], *value);
         changed_ = true;
         continue;
       }
       std::vector<Binding> inserted = as_progression(facts, binding);
       if (!inserted.empty()) {
+        state_demands(binding, result);
         for (Binding& counted : inserted) push(result, std::move(counted));
         changed_ = true;
         continue;
@@ -54,10 +59,18 @@ class Round {
       if (!better) better = folded(facts, binding);
       if (!better) better = resolved(facts, binding, inserted);
       for (Binding& literal : inserted) push(result, std::move(literal));
+      if (better) state_demands(binding, result);
       changed_ = changed_ || better.has_value();
       push(result, better ? std::move(*better) : std::move(binding));
     }
     block.bindings = std::move(result);
+  }
+
+  // What must hold at run time for a binding that goes: what takes its place relies on it and may not demand it itself.
+  void state_demands(const Binding& binding, std::vector<Binding>& result) {
+    if (binding.results.empty()) return;
+    const auto [first, last] = demanded_.equal_range(binding.results[0]);
+    for (auto each = first; each != last; ++each) push(result, check_of(each->second->precondition, each->second->source));
   }
 
   // An `if` whose condition is known is the block that runs.
@@ -102,6 +115,7 @@ class Round {
 
   Function& function_;
   const FunctionInference& inference_;
+  std::multimap<ValueId, const Requirement*> demanded_;  // by the first result of what demands them
   Replacements replacements_;
   std::deque<Tensor> tensors_;
   std::vector<const Tensor*> constants_;

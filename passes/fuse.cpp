@@ -58,8 +58,8 @@ bool is_pointwise(const Binding& binding) {
 }
 
 bool stays_outside(const Binding& binding) {
-  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check || binding.op == Op::check_shape ||
-         (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
+  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check || binding.op == Op::assertion ||
+         binding.op == Op::check_shape || (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
 }
 
 // An operand that a kernel reads before its loops, so that it lies in memory.

@@ -4,6 +4,9 @@
 
 namespace anydim::passes {
 
-void infer_types(ir::Module& module, PassContext&) { ir::infer_types(module); }
+void infer_types(ir::Module& module, PassContext& context) {
+  for (const std::string& warning : ir::infer_types(module).warnings)
+    if (context.options.warn) context.options.warn(warning);
+}
 
 }  // namespace anydim::passes

@@ -182,7 +182,7 @@ void FunctionLowering::add_loop(const Binding& binding) {
   std::int64_t begin = position();
   auto head = static_cast<std::int32_t>(emit(Code::Iterate{counter, trips, going_on, 0}));
   open_block();
-  for (const auto& [value, axis, leaf, id] : varying) slots_.alias_leaf(leaf, id, stage_);
+  for (const auto& [value, axis, leaf, id] : varying) admit(leaf, id);
   emit(Code::RunStage{stage_});
   slots_.alias_leaf(DimLeaf{{}, body.parameters[0], 0}, counter, stage_);
   slots_.alias_leaf(DimLeaf{{}, body.parameters[1], 0}, going_on, stage_);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
+#include "ir/bind.h"
 #include "ir/error.h"
 #include "ir/loop_form.h"
 #include "passes/code_slots.h"
@@ -29,7 +32,8 @@ Code FunctionLowering::run() {
   find_pooled(function_.body);
   count_uses(function_.body, 1, {});
   scopes_.emplace_back();
-  slots_.open_scope(static_cast<std::int32_t>(shared_.program.stages.size()));
+  first_stage_ = shared_.program.stages.size();
+  slots_.open_scope(static_cast<std::int32_t>(first_stage_));
   begin_stage();
   add_inputs();
   if (entry_)
@@ -55,7 +59,7 @@ void FunctionLowering::want(const Dim& dim) {
 void FunctionLowering::find_wanted_elements(const Block& block) {
   for (const Binding& binding : block.bindings) {
     for (const Dim& dim : binding.dims) want(dim);
-    const std::size_t conditions = binding.op == Op::branch ? 1 : binding.op == Op::loop ? 2 : 0;
+    const std::size_t conditions = binding.op == Op::branch || binding.op == Op::assertion ? 1 : binding.op == Op::loop ? 2 : 0;
     for (std::size_t i = 0; i < conditions; ++i)
       if (binding.operands[i] != no_value) wanted_[binding.operands[i]].insert(0);
     for (const Block& nested : binding.blocks) find_wanted_elements(nested);
@@ -126,7 +130,7 @@ void FunctionLowering::make_known(const std::vector<Dim>& dims) {
   for (Scope& scope : scopes_) {
     const bool innermost = &scope == &scopes_.back();
     for (const auto& [leaf, id] : scope.pending)
-      if (!slots_.knows(leaf)) slots_.alias_leaf(leaf, id, stage_);
+      if (!slots_.knows(leaf)) admit(leaf, id);
     if (innermost) scope.pending.clear();
   }
   for (ValueId value : scopes_.back().defined)
@@ -135,6 +139,20 @@ void FunctionLowering::make_known(const std::vector<Dim>& dims) {
   for (const DimLeaf& leaf : missing)
     if (!leaf.is_symbol()) fetch(leaf.value, leaf.element);
   emit(Code::RunStage{stage_});
+}
+
+// From this stage on the leaf has a value. Where it is a symbol, kernels and proofs rely on its range: the stage checks it.
+void FunctionLowering::admit(const DimLeaf& leaf, SlotTable::Id id) {
+  slots_.alias_leaf(leaf, id, stage_);
+  const SymbolInfo* known = leaf.is_symbol() ? function_.symbols.find(leaf.symbol) : nullptr;
+  if (known == nullptr) return;
+  const Dim symbol = Dim::symbol(leaf.symbol);
+  const auto cause = unknown_because_.find(leaf.symbol);
+  const std::string what =
+      cause == unknown_because_.end() ? leaf.symbol : fmt::format("{}: {}, an extent of its result", cause->second, leaf.symbol);
+  if (known->low > 0) check(Relation::GreaterEqual, symbol, known->low, what);
+  if (known->high < std::numeric_limits<std::int64_t>::max()) check(Relation::LessEqual, symbol, known->high, what);
+  if (known->multiple > 1) check(Relation::MultipleOf, symbol, known->multiple, what);
 }
 
 SlotTable::Id FunctionLowering::size(const Dim& dim) {
@@ -232,6 +250,7 @@ void FunctionLowering::add(const Binding& binding) {
     case Op::region: return add_launch(binding);
     case Op::check_shape: return add_check_shape(binding);
     case Op::check: return add_check(binding);
+    case Op::assertion: return add_assertion(binding);
     case Op::bind: return add_bind(binding);
     case Op::branch: return add_branch(binding);
     case Op::loop: return add_loop(binding);
@@ -239,6 +258,24 @@ void FunctionLowering::add(const Binding& binding) {
     default: return add_value_binding(binding);
   }
 }
+
+namespace {
+
+// Sizes of what exists inside of a kernel alone, as far as ranges don't prove that they fit 64 bits: kernels compute such indices unchecked.
+std::vector<Dim> uncounted_bytes(const Region& region) {
+  std::set<Dim> sizes;
+  for (const Value& value : region.body.values) {
+    if (!value.type.is_tensor()) continue;
+    const Dim bytes = product(value.type.tensor.dims) * static_cast<std::int64_t>(size_of(value.type.tensor.dtype));
+    if (!bytes.is_constant()) sizes.insert(bytes);
+  }
+  std::vector<Dim> uncounted;
+  for (const Dim& bytes : sizes)
+    if (bounds(bytes, region.body.symbols).high == std::numeric_limits<std::int64_t>::max()) uncounted.push_back(bytes);
+  return uncounted;
+}
+
+}  // namespace
 
 void FunctionLowering::add_launch(const Binding& binding) {
   const Region& region = shared_.module.regions[binding.callee];
@@ -248,7 +285,11 @@ void FunctionLowering::add_launch(const Binding& binding) {
   for (const Dim& key : region.keys) keys.push_back(key.substitute(arguments));
   for (ValueId result : binding.results)
     for (const Dim& dim : function_.tensor_type(result).dims) needed.push_back(dim);
+  std::vector<Dim> counted;
+  for (const Dim& bytes : uncounted_bytes(region)) counted.push_back(bytes.substitute(arguments));
+  needed.insert(needed.end(), counted.begin(), counted.end());
   make_known(needed);
+  for (const Dim& bytes : counted) slots_.add(bytes);  // a stage computes them, which fails where they leave 64 bits
 
   Code::Launch launch;
   launch.kernel = static_cast<std::int32_t>(binding.callee);
@@ -308,13 +349,8 @@ void FunctionLowering::add_check_shape(const Binding& binding) {
     if (opened[i]) scopes_.back().pending.emplace_back(dim.leaf(), slots_.add(got[i]));
   }
   make_known(binding.dims);
-  const std::string whose = has_attribute(binding, "what") ? string_attribute(binding, "what") : "%" + function_.values[operand].name;
-  for (std::size_t i = 0; i < binding.dims.size(); ++i) {
-    if (opened[i]) continue;
-    const std::string named = binding.dims[i].is_constant() ? "" : fmt::format(" ({})", binding.dims[i].to_string());
-    check(Comparison::Equal, got[i], binding.dims[i], false,
-          fmt::format("{}: dimension {}{} of {}", describe(function_, binding), i, named, whose));
-  }
+  for (std::size_t i = 0; i < binding.dims.size(); ++i)
+    if (!opened[i]) check(Relation::Equal, got[i], binding.dims[i], shape_check_text(function_, binding, i));
   if (auto constant = constants_.find(operand); constant != constants_.end()) {
     constants_.emplace(result, constant->second);
   } else {
@@ -325,25 +361,22 @@ void FunctionLowering::add_check_shape(const Binding& binding) {
 void FunctionLowering::add_check(const Binding& binding) {
   make_known(binding.dims);
   const Precondition wanted = precondition_of(binding);
-  const std::string& message = wanted.what;
-  using Relation = Precondition::Relation;
-  switch (wanted.relation) {
-    case Relation::Equal: check(Comparison::Equal, wanted.left, wanted.right, false, message); break;
-    case Relation::Broadcastable: check(Comparison::Equal, wanted.left, wanted.right, true, message); break;
-    case Relation::ExpandsTo: {
-      Dim fits = select(Comparison::Equal, wanted.left, 1, wanted.right, wanted.left);
-      check(Comparison::Equal, fits, wanted.right, false, message);
-      break;
-    }
-    case Relation::LessEqual: check(Comparison::LessEqual, wanted.left, wanted.right, false, message); break;
-    case Relation::NonZero: check(Comparison::NotEqual, wanted.left, 0, false, message); break;
-    case Relation::MultipleOf: {
-      Dim divisor_or_one = select(Comparison::Equal, wanted.right, 0, 1, wanted.right);
-      check(Comparison::NotEqual, wanted.right, 0, false, message);
-      check(Comparison::Equal, mod(wanted.left, divisor_or_one), 0, false, message);
-      break;
-    }
+  check(wanted.relation, wanted.left, wanted.right, wanted.what);
+}
+
+void FunctionLowering::add_assertion(const Binding& binding) {
+  Code::Assert check;
+  check.slot = condition(binding.operands[0]);
+  check.source = describe(function_, binding);
+  check.message = string_attribute(binding, "message");
+  for (std::size_t i = 1; i < binding.operands.size(); ++i) {
+    const ValueId value = binding.operands[i];
+    const TensorType& type = function_.tensor_type(value);
+    std::vector<Id> dims = sizes(type.dims);
+    check.shown.push_back({function_.values[value].name, buffer_of(value), type.dtype, std::move(dims)});
   }
+  for (const Code::Assert::Shown& tensor : check.shown) touch(tensor.buffer);
+  emit(std::move(check));
 }
 
 void FunctionLowering::add_bind(const Binding& binding) {
@@ -353,16 +386,16 @@ void FunctionLowering::add_bind(const Binding& binding) {
   make_known({count, binding.dims[1]});
   const std::string what =
       fmt::format("{}: {} bound to %{}", describe(function_, binding), binding.dims[0].to_string(), function_.values[operand].name);
-  check(Comparison::LessEqual, 0, count, false, what + " must not be negative");
-  check(Comparison::LessEqual, count, binding.dims[1], false, what);
+  check(Relation::GreaterEqual, count, 0, what);
+  check(Relation::LessEqual, count, binding.dims[1], what);
   scopes_.back().pending.emplace_back(binding.dims[0].leaf(), slots_.add(count));
 }
 
-void FunctionLowering::check(Comparison comparison, const Dim& left, const Dim& right, bool or_one, std::string message) {
+void FunctionLowering::check(Relation relation, const Dim& left, const Dim& right, std::string what) {
   auto& stages = shared_.program.stages;
   std::int32_t stage = std::max(slots_.stage_of(left), slots_.stage_of(right));
   check_ids_.push_back({stage, stages[static_cast<std::size_t>(stage)].checks.size(), slots_.add(left), slots_.add(right)});
-  stages[static_cast<std::size_t>(stage)].checks.push_back({comparison, -1, -1, or_one, std::move(message)});
+  stages[static_cast<std::size_t>(stage)].checks.push_back({relation, -1, -1, std::move(what)});
 }
 
 void FunctionLowering::add_outputs() {
@@ -430,6 +463,9 @@ void FunctionLowering::number_slots() {
   }
   for (const auto& [buffer, id] : offset_ids_) code_.buffers[static_cast<std::size_t>(buffer)].offset = slots_.slot(id);
   for (const auto& [buffer, id] : byte_ids_) code_.buffers[static_cast<std::size_t>(buffer)].bytes = slots_.slot(id);
+  for (std::size_t stage = first_stage_; stage < stages.size(); ++stage)
+    for (const DimLeaf& leaf : stages[stage].shapes.leaves)
+      if (!leaf.is_symbol()) stages[stage].tensors.emplace(leaf.value, function_.values[leaf.value].name);
   for (const auto& [stage, id] : arena_ids_) stages[stage].arena_bytes = slots_.slot(id);
 }
 

@@ -91,8 +91,10 @@ class FunctionLowering {
   std::int32_t add_result(ir::ValueId value);
   void add_check_shape(const ir::Binding& binding);
   void add_check(const ir::Binding& binding);
+  void add_assertion(const ir::Binding& binding);
   void add_bind(const ir::Binding& binding);
-  void check(ir::Comparison comparison, const ir::Dim& left, const ir::Dim& right, bool or_one, std::string message);
+  void admit(const ir::DimLeaf& leaf, SlotTable::Id id);
+  void check(ir::Relation relation, const ir::Dim& left, const ir::Dim& right, std::string what);
   void add_outputs();
   void plan_arena(const std::vector<std::int32_t>& stages);
   void count_memory(const ir::Dim& bytes);
@@ -123,6 +125,7 @@ class FunctionLowering {
   ir::Code code_;
   SlotTable slots_;
   std::int32_t stage_ = 0;
+  std::size_t first_stage_ = 0;  // of this function
   std::vector<Scope> scopes_;
   std::map<ir::ValueId, std::set<std::int64_t>> wanted_;
   std::vector<bool> pooled_;

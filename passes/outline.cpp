@@ -15,9 +15,6 @@ using namespace ir;
 
 namespace {
 
-// Elements of tensors can be any number; far enough from the ends of int64 that sums of a few do not overflow.
-constexpr std::int64_t any_element = std::int64_t{1} << 40;
-
 class Outliner {
  public:
   explicit Outliner(const Function& function) : function_(function) {}
@@ -54,8 +51,9 @@ class Outliner {
     std::string name = "s" + std::to_string(symbols_.size());
     SymbolInfo info;
     if (!leaf.is_symbol()) {
-      info.low = -any_element;
-      info.high = any_element;
+      // Elements of tensors are any numbers: nothing checks them before a kernel runs.
+      info.low = std::numeric_limits<std::int64_t>::min();
+      info.high = std::numeric_limits<std::int64_t>::max();
     } else if (const SymbolInfo* outer = function_.symbols.find(leaf.symbol)) {
       info.low = outer->low;
       info.high = outer->high;

@@ -18,11 +18,12 @@
 namespace anydim::passes {
 
 struct PipelineOptions {
-  std::vector<std::string> outputs;      // results to keep, in this order; empty: all
-  ir::DType precision = ir::DType::F32;  // of products' operands: f32, bf16 or f16
-  int threads = 1;                       // that launches will use, for estimates
-  std::vector<std::string> skipped;      // passes to leave out
-  bool verify = false;                   // check the module after every pass
+  std::vector<std::string> outputs;                // results to keep, in this order; empty: all
+  ir::DType precision = ir::DType::F32;            // of products' operands: f32, bf16 or f16
+  int threads = 1;                                 // that launches will use, for estimates
+  std::vector<std::string> skipped;                // passes to leave out
+  std::function<void(const std::string&)> warn{};  // of what is wrong and does no harm; optional
+  bool verify = false;                             // check the module after every pass
   // Called after a pass that changed the module's text, and with the seconds it took. Both optional.
   std::function<void(std::string_view pass, const ir::Module&)> on_change;
   std::function<void(std::string_view pass, double seconds)> on_time;

@@ -37,6 +37,8 @@ class Gate {
       } else if (const auto* fetch = std::get_if<Code::Fetch>(&instruction)) {
         const std::string& name = program_.buffers[static_cast<std::size_t>(fetch->buffer)].name;
         if (fetched.empty()) fetched = fmt::format("element {} of %{} decides sizes or branches", fetch->element, name);
+      } else if (const auto* check = std::get_if<Code::Assert>(&instruction)) {
+        refuse(check->source + " depends on the values of tensors");
       } else if (!std::holds_alternative<Code::RunStage>(instruction)) {
         refuse("it has control flow" + source_of(instruction) + (fetched.empty() ? "" : ": " + fetched));
       }
@@ -47,7 +49,7 @@ class Gate {
         if (!size(slot).is_constant()) refuse(fmt::format("output '{}' has dims ({})", output.name, texts(output.dims)));
     for (const Program::Stage* stage : entry_stages())
       for (const Program::Check& check : stage->checks)
-        if (!size(check.left).is_constant() || !size(check.right).is_constant()) refuse(check.message + " is checked at run time");
+        if (!size(check.left).is_constant() || !size(check.right).is_constant()) refuse(check.what + " is checked at run time");
   }
 
  private:

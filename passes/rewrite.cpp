@@ -65,9 +65,20 @@ struct Live {
 
 bool has_effect(const Binding& binding) { return binding.op == Op::bind || binding.op == Op::check_shape; }
 
+}  // namespace
+
+bool opens_extents(const Function& function, const Binding& binding) {
+  if (info(binding.op).has(traits::opens)) return true;
+  if (binding.op != Op::dyn_arange) return false;
+  const Type& type = function.values[binding.results[0]].type;
+  return type.is_tensor() && is_float(type.tensor.dtype) && !type.tensor.dims[0].is_constant();
+}
+
+namespace {
+
 // Whether the binding opens a symbol that somebody mentions.
 bool opens_live(const Function& function, const Binding& binding, const Live& live) {
-  if (!info(binding.op).has(traits::control) && !info(binding.op).has(traits::opens)) return false;
+  if (!info(binding.op).has(traits::control) && !opens_extents(function, binding)) return false;
   return std::ranges::any_of(binding.results, [&](ValueId id) {
     const Type& type = function.values[id].type;
     return type.is_tensor() && std::ranges::any_of(type.tensor.dims, [&](const Dim& dim) {

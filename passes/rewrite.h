@@ -27,6 +27,9 @@ class Replacements {
   bool any_ = false;
 };
 
+// Whether results have extents that only the data tells: symbols that the binding opens.
+bool opens_extents(const ir::Function& function, const ir::Binding& binding);
+
 // Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing whose elements a dim mentions,
 // nothing that opens a symbol that is still mentioned.
 void drop_dead(ir::Function& function);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/bind.h"
 #include "ir/error.h"
 #include "runtime/code_memory.h"
 
@@ -90,37 +91,22 @@ void Context::fill_slots(std::size_t index) {
   }
   if (failed < 0) return;
   std::string where;
+  const auto name_of = [&](ir::ValueId tensor) { return "%" + stage.tensors.at(tensor); };
+  const ir::Dim& size = stage.shapes.expressions[index_of(failed)];
   for (std::size_t i = 0; i < leaves_.size(); ++i) {
     const ir::DimLeaf& leaf = stage.shapes.leaves[i];
-    if (leaf.is_symbol()) where += fmt::format("{}{} = {}", where.empty() ? "" : ", ", leaf.symbol, leaves_[i]);
+    if (!size.mentions(leaf)) continue;
+    const std::string name = leaf.is_symbol() ? leaf.symbol : ir::Dim::value(leaf.value, leaf.element).to_string(name_of);
+    where += fmt::format("{}{} = {}", where.empty() ? "" : ", ", name, leaves_[i]);
   }
-  throw Error(ErrorKind::Inputs, fmt::format("the size {} has no 64-bit value for these inputs (it overflows or divides by zero): {}",
-                                             stage.shapes.expressions[index_of(failed)].to_string(), where));
+  throw Error(ErrorKind::Inputs,
+              fmt::format("the size {} has no 64-bit value (it overflows or divides by zero) for {}", size.to_string(name_of), where));
 }
 
 void Context::test_checks(const ir::Program::Stage& stage) const {
   for (const ir::Program::Check& check : stage.checks) {
     const std::int64_t left = slot(check.left), right = slot(check.right);
-    const char* wanted = "";
-    switch (check.comparison) {
-      case ir::Comparison::Equal:
-        if (left == right || (check.or_one && (left == 1 || right == 1))) continue;
-        break;
-      case ir::Comparison::NotEqual:
-        if (left != right) continue;
-        wanted = "other than ";
-        break;
-      case ir::Comparison::Less:
-        if (left < right) continue;
-        wanted = "less than ";
-        break;
-      case ir::Comparison::LessEqual:
-        if (left <= right) continue;
-        wanted = "at most ";
-        break;
-    }
-    throw Error(ErrorKind::Inputs,
-                fmt::format("{}: expected {}{}{}, got {}", check.message, wanted, right, check.or_one ? " or 1" : "", left));
+    if (!ir::holds(check.relation, left, right)) throw Error(ErrorKind::Inputs, ir::violation(check.relation, check.what, left, right));
   }
 }
 
@@ -130,7 +116,12 @@ Context::Pick Context::pick(std::int32_t kernel) {
   const auto& loaded = tables_->kernels[index_of(kernel)];
   if (executable_->exact_kernels().covers(kernel) && !keys_.empty()) {
     const auto general = static_cast<std::int32_t>(loaded.size() - 1);
-    if (auto special = executable_->exact_kernels().find(kernel, keys_)) {
+    const auto tuned = [&]() -> const ir::DispatchTable::Entry* {
+      const auto row = static_cast<std::int32_t>(tables_->dispatch->lookups[index_of(kernel)].find(keys_));
+      const ir::DispatchTable::Entry& entry = tables_->entry(kernel, row);
+      return entry.origin == ir::EntryOrigin::CostModel ? nullptr : &entry;
+    };
+    if (auto special = executable_->exact_kernels().find(kernel, keys_, tuned)) {
       special_.push_back(std::move(special));
       return {general, general, &special_.back(), true};
     }
@@ -152,11 +143,24 @@ void Context::execute(const ir::Program::Launch& launch) {
   const Pick picked = pick(launch.kernel);
   session_->launch({&launch, picked.kernel, &tables_->entry(launch.kernel, picked.used).bucket, extents_});
   if (recording_)
-    records_.push_back(
-        {launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source, picked.special});
+    records_.push_back({launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source,
+                        picked.special ? *picked.kernel : nullptr});
 }
 
 void Context::execute(const ir::Program::Fetch& fetch) { slot(fetch.slot) = session_->fetch(fetch); }
+
+void Context::execute(const ir::Code::Assert& check) {
+  if (slot(check.slot) != 0) return;
+  std::vector<ir::ShownTensor> shown;
+  for (const ir::Code::Assert::Shown& tensor : check.shown) {
+    std::vector<std::int64_t> dims;
+    for (const ir::Code::Slot dim : tensor.dims) dims.push_back(slot(dim));
+    const std::int64_t elements = std::min(ir::element_count(dims), ir::shown_elements);
+    ir::ShownTensor& one = shown.emplace_back(tensor.name, tensor.dtype, std::move(dims));
+    for (std::int64_t i = 0; i < elements; ++i) one.first.push_back(session_->element(tensor.buffer, tensor.dtype, i));
+  }
+  throw Error(ErrorKind::Inputs, ir::assertion_failed(check.source, check.message, shown));
+}
 
 // ---- Jumps ----
 

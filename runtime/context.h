@@ -31,8 +31,8 @@ struct LaunchRecord {
   std::vector<std::int64_t> keys;     // what dispatch looked at
   std::int64_t tasks = 0;             // 0: nothing to do, not launched
   double seconds = 0;
-  const std::string* source = nullptr;  // nodes it came from; lives as long as the executable
-  bool special = false;                 // a kernel for these keys alone ran (the policy `exact`)
+  const std::string* source = nullptr;            // nodes it came from; lives as long as the executable
+  std::shared_ptr<const LoadedKernel> special{};  // the kernel for these keys alone that ran (the policy `exact`), else null
 };
 
 class Context {
@@ -71,6 +71,7 @@ class Context {
   void execute(const ir::Code::RunStage& run);
   void execute(const ir::Code::Launch& launch);
   void execute(const ir::Code::Fetch& fetch);
+  void execute(const ir::Code::Assert& check);
   void execute(const ir::Code::Jump& jump);
   void execute(const ir::Code::JumpIfZero& jump);
   void execute(const ir::Code::Iterate& head);

@@ -42,9 +42,9 @@ class CpuConstants : public ConstantStore {
 
 class CpuSession : public DeviceSession {
  public:
-  explicit CpuSession(const Executable& executable)
+  CpuSession(const Executable& executable, std::unique_ptr<FrameMemory> memory)
       : executable_(executable), program_(executable.program()), output_blocks_(program_.outputs.size()), outputs_(program_.outputs.size()),
-        budget_(executable.memory_limit()), frames_(executable, memory_, budget_) {}
+        budget_(executable.memory_limit()), memory_(std::move(memory)), frames_(executable, *memory_, budget_) {}
 
   void begin(const std::vector<ir::Tensor>& inputs) override {
     budget_.reset();
@@ -62,7 +62,8 @@ class CpuSession : public DeviceSession {
       const std::int32_t b = program_.outputs[index_of(o)].buffer;
       const std::int64_t bytes = slots[index_of(program_.buffers[index_of(b)].bytes)];
       budget_.spend(&CallMemory::outputs, bytes);
-      outputs_[index_of(o)] = output_blocks_.take(static_cast<std::size_t>(bytes));
+      outputs_[index_of(o)] =
+          memory_->apart() ? memory_->take(static_cast<std::size_t>(bytes)) : output_blocks_.take(static_cast<std::size_t>(bytes));
       frames_.lend(b, outputs_[index_of(o)].get());
     }
   }
@@ -74,12 +75,9 @@ class CpuSession : public DeviceSession {
     if (recording_) timings_.push_back({tasks, std::chrono::duration<double>(Clock::now() - begin).count()});
   }
 
-  std::int64_t fetch(const ir::Program::Fetch& fetch) override {
-    const auto* elements = frames_.address(fetch.buffer);
-    const std::size_t size = ir::size_of(fetch.dtype);
-    // A view of the one element; nothing owns it longer than this line needs.
-    const ir::Tensor element(fetch.dtype, {}, {elements + static_cast<std::size_t>(fetch.element) * size, size}, nullptr);
-    return element.integer_at(0);
+  ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) override {
+    const std::size_t size = ir::size_of(dtype);
+    return {dtype, {}, {frames_.address(buffer) + static_cast<std::size_t>(element) * size, size}, nullptr};
   }
 
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override {
@@ -164,7 +162,7 @@ class CpuSession : public DeviceSession {
   BlockPool output_blocks_;
   std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here
   MemoryBudget budget_;
-  HostFrameMemory memory_;
+  std::unique_ptr<FrameMemory> memory_;
   Frames frames_;
   bool recording_ = false;
   LaunchObserver observer_;
@@ -173,16 +171,25 @@ class CpuSession : public DeviceSession {
 
 class CpuDevice : public Device {
  public:
+  explicit CpuDevice(std::function<std::unique_ptr<FrameMemory>()> memory) : memory_(std::move(memory)) {}
+
   std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry&, const ir::CompiledKernel& kernel,
                                            std::optional<KernelTrial>) override {
     return std::make_shared<const CpuKernel>(region, kernel);
   }
   std::unique_ptr<ConstantStore> constants() override { return std::make_unique<CpuConstants>(); }
-  std::unique_ptr<DeviceSession> open_session(const Executable& executable) override { return std::make_unique<CpuSession>(executable); }
+  std::unique_ptr<DeviceSession> open_session(const Executable& executable) override {
+    return std::make_unique<CpuSession>(executable, memory_ ? memory_() : std::make_unique<HostFrameMemory>());
+  }
+
+ private:
+  std::function<std::unique_ptr<FrameMemory>()> memory_;
 };
 
 }  // namespace
 
-std::shared_ptr<Device> make_cpu_device() { return std::make_shared<CpuDevice>(); }
+std::shared_ptr<Device> make_cpu_device(std::function<std::unique_ptr<FrameMemory>()> memory) {
+  return std::make_shared<CpuDevice>(std::move(memory));
+}
 
 }  // namespace anydim::runtime

@@ -186,19 +186,20 @@ void CudaSession::launch(const LaunchWork& work) {
   waiting_.push_back({work.launch, *work.kernel, work.bucket, row});
 }
 
-std::int64_t CudaSession::fetch(const ir::Program::Fetch& fetch) {
+ir::Tensor CudaSession::element(std::int32_t position, ir::DType dtype, std::int64_t element) {
+  const std::size_t size = ir::size_of(dtype);
   if (whole_ || !frames_.in_call()) {
-    const ir::Program::Buffer& buffer = program_.buffers[index_of(fetch.buffer)];
-    if (buffer.place == Place::Input) return (*inputs_)[index_of(buffer.index)].integer_at(fetch.element);
+    const ir::Program::Buffer& buffer = program_.buffers[index_of(position)];
+    if (buffer.place == Place::Input)
+      return {dtype, {}, (*inputs_)[index_of(buffer.index)].bytes().subspan(static_cast<std::size_t>(element) * size, size), nullptr};
   }
-  const std::size_t size = ir::size_of(fetch.dtype);
-  ir::Tensor element(fetch.dtype, {});
-  const std::byte* source = frames().address(fetch.buffer) + static_cast<std::size_t>(fetch.element) * size;
-  context_->check(driver_.copy_to_host(element.mutable_bytes().data(), device_form(source), size, stream_.handle),
-                  "fetching a size from the GPU");
+  ir::Tensor copy(dtype, {});
+  const std::byte* source = frames().address(position) + static_cast<std::size_t>(element) * size;
+  context_->check(driver_.copy_to_host(copy.mutable_bytes().data(), device_form(source), size, stream_.handle),
+                  "fetching a number from the GPU");
   in_flight_ = true;
   test_errors();
-  return element.integer_at(0);
+  return copy;
 }
 
 // Launches that wait have the addresses of now.

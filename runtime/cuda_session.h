@@ -35,7 +35,7 @@ class CudaSession : public DeviceSession, private FrameMemory {
   void begin(const std::vector<ir::Tensor>& inputs) override;
   void place(std::size_t stage, std::span<const std::int64_t> slots) override;
   void launch(const LaunchWork& work) override;
-  std::int64_t fetch(const ir::Program::Fetch& fetch) override;
+  ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) override;
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override;
   Frames& frames() override;
   void record(bool wanted) override { recording_ = wanted; }

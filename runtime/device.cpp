@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/bind.h"
 #include "ir/error.h"
 
 namespace anydim::runtime {
@@ -34,11 +35,15 @@ void report_check(const ir::Program& program, const ir::Program::Launch& launch,
     internal_check(found != symbols.end(), "a check's extent is over its region's symbols");
     return extents[static_cast<std::size_t>(found - symbols.begin())];
   });
-  const std::string what = fmt::format("{} of '{}'", check.what, check.source);
+  // Without a node's name the kernel's first result says where.
+  const std::size_t first_result = kernel.region.body.body.parameters.size();
+  const std::string node = !check.source.empty() || first_result >= launch.buffers.size()
+                               ? fmt::format("'{}'", check.source)
+                               : "%" + program.buffers[static_cast<std::size_t>(launch.buffers[first_result])].name;
+  const std::string what = fmt::format("{} of {}", check.what, node);
   switch (check.kind) {
-    case ir::KernelCheck::Kind::Index:
-      throw Error(ErrorKind::Inputs, fmt::format("{}: expected from {} to {}, got {}", what, -extent, extent - 1, error.value));
-    case ir::KernelCheck::Kind::Divisor: throw Error(ErrorKind::Inputs, fmt::format("{}: the divisor is 0", what));
+    case ir::KernelCheck::Kind::Index: throw Error(ErrorKind::Inputs, ir::index_out_of_range(check.what, node, error.value, extent));
+    case ir::KernelCheck::Kind::Divisor: throw Error(ErrorKind::Inputs, ir::division_by_zero(check.what, node));
     case ir::KernelCheck::Kind::Offsets:
       throw Error(ErrorKind::Inputs,
                   fmt::format("{}: they must start with 0, never fall, and end with {}; the first that does not fit is {}", what, extent,

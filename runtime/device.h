@@ -67,7 +67,9 @@ class DeviceSession {
   virtual void place(std::size_t stage, std::span<const std::int64_t> slots) = 0;
   // May be carried out as late as the next fetch() or finish(), which then also throw what a device check found (Error{Inputs}).
   virtual void launch(const LaunchWork& work) = 0;
-  virtual std::int64_t fetch(const ir::Program::Fetch& fetch) = 0;
+  std::int64_t fetch(const ir::Program::Fetch& fetch) { return element(fetch.buffer, fetch.dtype, fetch.element).integer_at(0); }
+  // One element of a buffer as a tensor of rank 0, which the buffer's memory may back: for use at once.
+  virtual ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) = 0;
   virtual std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) = 0;
 
   // The buffers of the functions at work, for blocks, calls and values that outlive them. Whatever was launched so far finds its buffers as they

@@ -38,7 +38,8 @@ ExactKernels::~ExactKernels() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::shared_ptr<const LoadedKernel> ExactKernels::find(std::int32_t kernel, std::span<const std::int64_t> keys) {
+std::shared_ptr<const LoadedKernel> ExactKernels::find(std::int32_t kernel, std::span<const std::int64_t> keys,
+                                                       const std::function<const ir::DispatchTable::Entry*()>& tuned) {
   Key key{kernel, {keys.begin(), keys.end()}};
   bool wake = false;
   {
@@ -49,7 +50,9 @@ std::shared_ptr<const LoadedKernel> ExactKernels::find(std::int32_t kernel, std:
       return known->second.kernel;
     }
     if (waiting_.size() >= most) return nullptr;
-    slots_[key].used = ++clock_;
+    Slot& slot = slots_[key];
+    slot.used = ++clock_;
+    if (const ir::DispatchTable::Entry* entry = tuned()) slot.tuned = *entry;
     waiting_.push_back(std::move(key));
     wake = asleep_;
     asleep_ = false;
@@ -104,13 +107,15 @@ void ExactKernels::work() {
     }
     const Key key = std::move(waiting_.front());
     waiting_.pop_front();
+    const auto asked = slots_.find(key);
+    const std::optional<ir::DispatchTable::Entry> tuned = asked == slots_.end() ? std::nullopt : asked->second.tuned;
     busy_ = true;
     lock.unlock();
     gone.clear();
     std::shared_ptr<const LoadedKernel> made;
     std::string fault;
     try {
-      made = make(key);
+      made = make(key, tuned);
     } catch (const std::exception& error) {
       fault = error.what();
     }
@@ -132,7 +137,7 @@ void ExactKernels::work() {
   }
 }
 
-std::shared_ptr<const LoadedKernel> ExactKernels::make(const Key& key) {
+std::shared_ptr<const LoadedKernel> ExactKernels::make(const Key& key, const std::optional<ir::DispatchTable::Entry>& tuned) {
   const ir::Region& region = program_.kernels[static_cast<std::size_t>(key.first)].region;
   ir::DispatchTable::Entry entry;
   for (const std::int64_t value : key.second) entry.bucket.intervals.push_back({value, value, std::max<std::int64_t>(value, 1)});
@@ -140,6 +145,11 @@ std::shared_ptr<const LoadedKernel> ExactKernels::make(const Key& key) {
   for (const ir::Schedule& candidate : backend_.candidates(region, entry.bucket)) {
     const double seconds = backend_.estimate(region, candidate, key.second, threads_);
     if (seconds < entry.estimated_seconds) entry = {entry.bucket, candidate, seconds};
+  }
+  if (tuned) {
+    entry.schedule = tuned->schedule;
+    entry.estimated_seconds = tuned->estimated_seconds;
+    entry.origin = tuned->origin;
   }
   const KernelKey name =
       kernel_key("kernel", region.identity, to_string(entry.bucket), to_string(entry.schedule), backend_.target(), backend_.generator());
@@ -150,8 +160,9 @@ std::shared_ptr<const LoadedKernel> ExactKernels::make(const Key& key) {
     compiled = backend_.compile(region, entry.bucket, entry.schedule);
     if (cache_ != nullptr) cache_->store(name, *compiled);
   }
-  return std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region, entry, *compiled, trials_.trial_of(region, entry, *compiled)),
-                                                     compiled->resources, origin, name, static_cast<std::int64_t>(compiled->code.size())});
+  auto device = device_.load(region, entry, *compiled, trials_.trial_of(region, entry, *compiled));
+  const auto bytes = static_cast<std::int64_t>(compiled->code.size());
+  return std::make_shared<LoadedKernel>(LoadedKernel{std::move(device), compiled->resources, origin, name, bytes, std::move(entry)});
 }
 
 void ExactKernels::complete() {

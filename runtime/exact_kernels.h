@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,8 +37,10 @@ class ExactKernels {
   bool covers(std::int32_t kernel) const {
     return static_cast<std::size_t>(kernel) < kernels_.size() && kernels_[static_cast<std::size_t>(kernel)];
   }
-  // Any thread. Null where it isn't there; then it is compiled. What has to go for it goes in the background too: code is never unmapped here.
-  std::shared_ptr<const LoadedKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys);
+  // Any thread. Null where it isn't there; then it is compiled: with the schedule that `tuned` gives, which is asked once, else with the one that the
+  // backend expects most of. What has to go for it goes in the background too: code is never unmapped here.
+  std::shared_ptr<const LoadedKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys,
+                                           const std::function<const ir::DispatchTable::Entry*()>& tuned);
   void complete();                  // returns when all that was asked for is there, was dropped or has failed
   std::size_t kept() const;         // how many are there
   std::int64_t code_bytes() const;  // of those
@@ -47,9 +50,10 @@ class ExactKernels {
   struct Slot {
     std::shared_ptr<const LoadedKernel> kernel{};
     std::uint64_t used = 0;
+    std::optional<ir::DispatchTable::Entry> tuned{};  // whose schedule a tuning database has for this shape
   };
   void work();
-  std::shared_ptr<const LoadedKernel> make(const Key& key);
+  std::shared_ptr<const LoadedKernel> make(const Key& key, const std::optional<ir::DispatchTable::Entry>& tuned);
   std::vector<std::shared_ptr<const LoadedKernel>> make_room();
 
   const ir::Program& program_;

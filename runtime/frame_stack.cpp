@@ -14,6 +14,13 @@ constexpr std::size_t least_chunk = std::size_t{64} << 10;
 
 std::byte* FrameStack::take(std::size_t bytes) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  if (memory_.apart()) {
+    chunks_.resize(top_.chunk);
+    chunks_.push_back({memory_.take(bytes), rounded});
+    ++top_.chunk;
+    top_.taken += rounded;
+    return chunks_.back().memory.get();
+  }
   while (top_.chunk < chunks_.size() && chunks_[top_.chunk].bytes - top_.used < rounded) {
     // Nothing lies in a lone chunk that is too small: what replaces it is larger.
     if (top_.taken == 0 && chunks_.size() == 1) chunks_.clear();
@@ -34,7 +41,7 @@ std::byte* FrameStack::take(std::size_t bytes) {
 }
 
 void FrameStack::clear() {
-  if (chunks_.size() > 1) chunks_.clear();
+  if (chunks_.size() > 1 || memory_.apart()) chunks_.clear();
   top_ = {};
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,8 @@ struct LoadedKernel {
   KernelOrigin origin = KernelOrigin::Compiled;
   KernelKey key{};
   std::int64_t bytes = 0;  // of its code and constants
+  // Of a kernel for one shape alone: what it was compiled for, which no table has.
+  std::optional<ir::DispatchTable::Entry> own{};
 };
 
 struct LoadedShapes {

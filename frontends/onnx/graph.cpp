@@ -48,6 +48,8 @@ class GraphImporter : public Subgraphs {
     for (auto& tensor : *graph_.mutable_initializer()) import_initialiser(tensor);
     for (int i = 0; i < graph_.node_size(); ++i) import_node(*graph_.mutable_node(i), i);
     import_outputs();
+    for (const auto& value : graph_.value_info()) note_declared_type(value);
+    for (const auto& output : graph_.output()) note_declared_type(output);
     return builder_.take();
   }
 
@@ -221,6 +223,22 @@ class GraphImporter : public Subgraphs {
       function.body.results.push_back(*found);
       function.result_names.push_back(output.name());
     }
+  }
+
+  // Exporters and tools leave types behind that stopped being true: they are hints, which inference warns of where they are wrong.
+  void note_declared_type(const onnx::ValueInfoProto& declared) {
+    const ir::ValueId* found = find_value(declared.name());
+    if (found == nullptr || !declared.type().has_tensor_type() || builder_.lists(*found) > 0) return;
+    ir::Value& value = builder_.function().values[*found];
+    const auto& proto = declared.type().tensor_type();
+    if (value.type.kind != ir::Type::Kind::Unknown || !proto.has_shape()) return;
+    ir::TensorType type{builder_.dtype(*found), {}};
+    for (const auto& dim : proto.shape().dim()) {
+      if (dim.has_dim_value() && dim.dim_value() >= 0) type.dims.emplace_back(dim.dim_value());
+      else type.dims.push_back(symbols_.known(dim.dim_param()).value_or(ir::any_extent()));
+    }
+    value.type = std::move(type);
+    value.declared = ir::Value::Declared::Hint;
   }
 
   void check_output_type(const onnx::ValueInfoProto& output, ir::ValueId value) {

@@ -32,6 +32,11 @@ ir::Dim SymbolNames::named(const std::string& raw) {
   return ir::Dim::symbol(found->second);
 }
 
+std::optional<ir::Dim> SymbolNames::known(const std::string& raw) const {
+  const auto found = symbols_.find(raw);
+  return found == symbols_.end() ? std::nullopt : std::optional(ir::Dim::symbol(found->second));
+}
+
 ir::Dim SymbolNames::nameless(const std::string& input, std::size_t axis) {
   return table_.fresh(fmt::format("{}_{}", identifier(input), axis));
 }

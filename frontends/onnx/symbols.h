@@ -1,6 +1,7 @@
 // Names of dims in a model to symbols of a function.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -14,6 +15,8 @@ class SymbolNames {
   explicit SymbolNames(ir::SymbolTable& table) : table_(table) {}
   // The symbol for the model's dim name `raw`, the same for every occurrence and different for different names.
   ir::Dim named(const std::string& raw);
+  // The same where named() has met the name, else nothing.
+  std::optional<ir::Dim> known(const std::string& raw) const;
   // An opaque symbol for the nameless dim `axis` of the input `input`.
   ir::Dim nameless(const std::string& input, std::size_t axis);
 

@@ -152,7 +152,7 @@ TEST(Policies, GiveEqualResultsAndExactSpecialises) {
       for (std::int64_t i = 0; i < got.elements(); ++i) ASSERT_NEAR(got.real_at(i), wanted.real_at(i), 1e-5) << name_of(policy);
       executable->exact_kernels().complete();
     }
-    EXPECT_EQ(context.launches()[0].special, policy == Policy::Exact);
+    EXPECT_EQ(context.launches()[0].special != nullptr, policy == Policy::Exact);
     EXPECT_EQ(executable->exact_kernels().kept() > 0, policy == Policy::Exact);
   }
 }
@@ -171,7 +171,7 @@ TEST(Policies, ATextBringsItsOwnAndOptionsWinOverIt) {
     context.run(inputs);
     std::set<std::string> names;
     for (const runtime::LaunchRecord& launch : context.launches())
-      if (launch.special) names.insert(executable->program().kernels.at(static_cast<std::size_t>(launch.kernel)).region.name);
+      if (launch.special != nullptr) names.insert(executable->program().kernels.at(static_cast<std::size_t>(launch.kernel)).region.name);
     return names;
   };
   const auto kernels = compile(ir::parse(two), quiet())->program().kernels;

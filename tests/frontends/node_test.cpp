@@ -127,18 +127,7 @@ class CallValues {
 };
 
 bool holds(const ir::Precondition& precondition, const CallValues& call) {
-  const std::int64_t left = call.value(precondition.left);
-  const std::int64_t right = call.value(precondition.right);
-  using Relation = ir::Precondition::Relation;
-  switch (precondition.relation) {
-    case Relation::Equal: return left == right;
-    case Relation::Broadcastable: return left == right || left == 1 || right == 1;
-    case Relation::ExpandsTo: return left == right || left == 1;
-    case Relation::LessEqual: return left <= right;
-    case Relation::NonZero: return left != 0;
-    case Relation::MultipleOf: return right != 0 && left % right == 0;
-  }
-  return false;
+  return ir::holds(precondition.relation, call.value(precondition.left), call.value(precondition.right));
 }
 
 // What inference said of the results, held against what came out. Empty where it agrees.

@@ -3,11 +3,13 @@
 //   fuzz_graphs SEED COUNT [FOLDER]     COUNT graphs from SEED on; reduced failures go to FOLDER (default: the working folder) as fuzz_SEED.test
 //   fuzz_graphs --case FILE             the cases of a file
 //   fuzz_graphs --print SEED            the graph as a case
+//   fuzz_graphs --extremes SEED COUNT [FOLDER]    integers of calls at the ends of their range (extremes.h); failures as FOLDER/extremes_SEED.test
 //   fuzz_graphs --onnx SEED COUNT FOLDER    those with an ONNX form as ONNX tests FOLDER/seed_N (onnx_peer.py runs them)
 //
 // Batches run in processes of their own: a crash or a hang counts as a failure of its graph and ends nothing else. The last line is a JSON object
 // with the counts; the exit code is 1 where anything failed. A failure becomes a test when its file moves to tests/fuzz/cases.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +23,7 @@
 #include "tests/fuzz/agreement.h"
 #include "tests/fuzz/apart.h"
 #include "tests/fuzz/case_file.h"
+#include "tests/fuzz/extremes.h"
 #ifdef ANYDIM_ONNX
 #include "tests/fuzz/onnx_export.h"
 #endif
@@ -145,6 +148,93 @@ class Fuzzer {
   Counts counts_;
 };
 
+// Graphs of extremes.h, in processes of their own as above.
+class ExtremeFuzzer {
+ public:
+  explicit ExtremeFuzzer(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  void run(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t seed = first; seed < first + count;) {
+      const std::uint64_t end = std::min(first + count, seed + batch);
+      const ApartResult result = run_apart([&](const auto& say) { work(seed, end, say); }, seconds_a_graph);
+      std::istringstream lines(result.said);
+      for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("start ")) {
+          seed = std::stoull(line.substr(6));
+        } else if (line.starts_with("counts ")) {
+          std::istringstream numbers(line.substr(7));
+          std::uint64_t cases = 0, right = 0, refused = 0, large = 0, uncounted = 0, graphs = 0;
+          numbers >> cases >> right >> refused >> large >> uncounted >> graphs;
+          counts_.cases += cases;
+          counts_.right += right;
+          counts_.refused += refused;
+          counts_.large += large;
+          counts_.uncounted += uncounted;
+          counts_.graphs_refused += graphs;
+          ++seed;
+        } else {
+          report(seed, line);
+        }
+      }
+      if (result.death.empty()) continue;
+      report(seed, result.death);
+      ++seed;
+    }
+  }
+
+  const ExtremeCounts& counts() const { return counts_; }
+  std::uint64_t failed() const { return failed_; }
+
+ private:
+  static void work(std::uint64_t seed, std::uint64_t end, const std::function<void(const std::string&)>& say) {
+    limit_memory();
+    const CompileTarget target = guarded_target();
+    for (; seed < end; ++seed) {
+      say(fmt::format("start {}\n", seed));
+      ExtremeCounts counts;
+      std::string found = extreme_disagreement(extreme_graph(seed), seed, target, counts);
+      std::ranges::replace(found, '\n', ' ');
+      if (!found.empty()) say(found + "\n");
+      say(fmt::format("counts {} {} {} {} {} {}\n", counts.cases, counts.right, counts.refused, counts.large, counts.uncounted,
+                      counts.graphs_refused));
+    }
+  }
+
+  // The evaluator would otherwise take what the machine has, and more. A sanitizer needs its shadow.
+  static void limit_memory() {
+#if !defined(__has_feature) || !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+    const rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
+    setrlimit(RLIMIT_AS, &limit);
+#endif
+  }
+
+  void report(std::uint64_t seed, const std::string& what) {
+    ++failed_;
+    const auto file = folder_ / fmt::format("extremes_{}.test", seed);
+    std::ofstream(file) << case_text(extreme_graph(seed), what);
+    fmt::print("seed {}: {}; {}\n", seed, what, file.string());
+    std::fflush(stdout);
+  }
+
+  std::filesystem::path folder_;
+  ExtremeCounts counts_;
+  std::uint64_t failed_ = 0;
+};
+
+int run_extremes(std::uint64_t first, std::uint64_t count, const std::filesystem::path& folder) {
+  const auto begin = std::chrono::steady_clock::now();
+  ExtremeFuzzer fuzzer(folder);
+  fuzzer.run(first, count);
+  const ExtremeCounts& counts = fuzzer.counts();
+  fmt::print(
+      "{{\"graphs\": {}, \"cases\": {}, \"failed\": {}, \"right\": {}, \"refused_by_both\": {}, \"too_large\": {}, \"uncounted\": {}, "
+      "\"graphs_refused\": {}, "
+      "\"seconds\": {:.1f}}}\n",
+      count, counts.cases, fuzzer.failed(), counts.right, counts.refused, counts.large, counts.uncounted, counts.graphs_refused,
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return fuzzer.failed() > 0 ? 1 : 0;
+}
+
 int run_file(const std::filesystem::path& file) {
   const Fuzzer fuzzer(".");
   bool failed = false;
@@ -158,6 +248,8 @@ int run_file(const std::filesystem::path& file) {
 
 int run(int count, char** arguments) {
   if (count == 3 && std::strcmp(arguments[1], "--case") == 0) return run_file(arguments[2]);
+  if ((count == 4 || count == 5) && std::strcmp(arguments[1], "--extremes") == 0)
+    return run_extremes(std::strtoull(arguments[2], nullptr, 10), std::strtoull(arguments[3], nullptr, 10), count > 4 ? arguments[4] : ".");
   if (count == 3 && std::strcmp(arguments[1], "--print") == 0) {
     fmt::print("{}", case_text(random_graph(std::strtoull(arguments[2], nullptr, 10), {.whole_language = true}), arguments[2]));
     return 0;
@@ -174,7 +266,9 @@ int run(int count, char** arguments) {
   }
 #endif
   if (count < 3 || count > 4) {
-    fmt::print(stderr, "usage: fuzz_graphs SEED COUNT [FOLDER] | --case FILE | --print SEED | --onnx SEED COUNT FOLDER\n");
+    fmt::print(stderr,
+               "usage: fuzz_graphs SEED COUNT [FOLDER] | --case FILE | --print SEED | --extremes SEED COUNT [FOLDER] | --onnx SEED COUNT "
+               "FOLDER\n");
     return 2;
   }
   const auto begin = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 // Random graphs and recorded ones on everything that computes them. build/bin/fuzz_graphs runs more of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "ir/print.h"
 #include "tests/fuzz/agreement.h"
 #include "tests/fuzz/case_file.h"
+#include "tests/fuzz/extremes.h"
 #include "tests/ir/op_file.h"
 
 namespace anydim::tests {
@@ -43,7 +45,8 @@ std::vector<NamedOp> named_ops() {
 
 // A step of the generator names a new row of ir/ops.def (elementwise ops are drawn from the table), or it stands here with its reason.
 TEST(Fuzz, EveryOpHasAStep) {
-  const std::set<ir::Op> not_drawn{ir::Op::region};  // what fuse makes
+  const std::set<ir::Op> not_drawn{ir::Op::region,      // what fuse makes
+                                   ir::Op::assertion};  // ends calls or does nothing
   std::string steps;
   for (const char* file : {"builder.h", "control.cpp", "counts.cpp", "patterns.cpp", "steps.cpp", "twins.cpp"}) {
     std::ifstream stream(std::string("../support/random_graph_") + file);
@@ -58,6 +61,25 @@ TEST(Fuzz, EveryOpHasAStep) {
       found = found || !(std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_');
     }
     EXPECT_TRUE(found) << "no step of the generator draws " << row.name;
+  }
+}
+
+TEST(Fuzz, ExtremeIntegersAreComputedOrRefused) {
+  const CompileTarget target = guarded_target();
+  ExtremeCounts counts;
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+    const std::string found = extreme_disagreement(extreme_graph(seed), seed, target, counts);
+    EXPECT_EQ(found, "") << "seed " << seed << "\n" << print(extreme_graph(seed).module);
+  }
+  EXPECT_GT(counts.right, 300u);
+  EXPECT_GT(counts.refused, 100u);
+}
+
+TEST(Fuzz, EveryDynamicOpMeetsExtremes) {
+  const std::vector<std::string> drawn = extreme_ops();
+  for (const NamedOp& row : named_ops()) {
+    if (!ir::info(row.op).has(ir::traits::dynamic)) continue;
+    EXPECT_TRUE(std::ranges::find(drawn, ir::info(row.op).text) != drawn.end()) << "extremes.cpp draws no " << ir::info(row.op).text;
   }
 }
 

@@ -141,10 +141,9 @@ TEST(EvaluateBinding, MovesMegabytesQuickly) {
 }
 
 TEST(RunTimeMessages, NameTheNode) {
-  EXPECT_EQ(
-      index_out_of_range("gather '/emb/Gather' (%y)", 30523, 0, 30522),
-      "gather '/emb/Gather' (%y): index 30523 is out of range for dimension 0 of operand 0: expected from -30522 to 30521, got 30523.");
-  EXPECT_EQ(division_by_zero("div 'Node' (%y)"), "div 'Node' (%y): an integer is divided by 0.");
+  EXPECT_EQ(index_out_of_range("gather index", "'/emb/Gather'", 30523, 30522),
+            "gather index of '/emb/Gather': expected from -30522 to 30521, got 30523");
+  EXPECT_EQ(division_by_zero("div", "%y"), "div of %y: the divisor is 0");
 }
 
 }  // namespace

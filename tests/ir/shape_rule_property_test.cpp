@@ -450,17 +450,7 @@ Symbolic symbolic(Sample& sample) {
 }
 
 bool holds(const Precondition& precondition, const std::function<std::int64_t(const Dim&)>& value_of) {
-  const std::int64_t left = value_of(precondition.left);
-  const std::int64_t right = value_of(precondition.right);
-  switch (precondition.relation) {
-    case Precondition::Relation::Equal: return left == right;
-    case Precondition::Relation::Broadcastable: return left == right || left == 1 || right == 1;
-    case Precondition::Relation::ExpandsTo: return left == right || left == 1;
-    case Precondition::Relation::LessEqual: return left <= right;
-    case Precondition::Relation::NonZero: return left != 0;
-    case Precondition::Relation::MultipleOf: return right != 0 && left % right == 0;
-  }
-  return false;
+  return ir::holds(precondition.relation, value_of(precondition.left), value_of(precondition.right));
 }
 
 void check_one() {

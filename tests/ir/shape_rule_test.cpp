@@ -12,7 +12,7 @@
 namespace anydim::ir {
 namespace {
 
-using Relation = Precondition::Relation;
+using Relation = Relation;
 
 const Dim n = Dim::symbol("n"), m = Dim::symbol("m");
 

@@ -116,7 +116,7 @@ fn @main(%x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
 })";
   Program program = lowered(text);
   ASSERT_EQ(program.stages[0].checks.size(), 1u);
-  EXPECT_TRUE(program.stages[0].checks[0].or_one);
+  EXPECT_EQ(program.stages[0].checks[0].relation, Relation::Broadcastable);
   expect_same(text, program, {sample(DType::F32, {3}, 1), sample(DType::F32, {3}, 2)});
   expect_same(text, program, {sample(DType::F32, {1}, 1), sample(DType::F32, {3}, 2)});
   EXPECT_EQ(error_of(program, {sample(DType::F32, {2}, 1), sample(DType::F32, {3}, 2)}), "add '/Add' (%a): dimension 0 of operand 0");

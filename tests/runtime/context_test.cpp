@@ -131,7 +131,7 @@ TEST(Context, OverflowingSizesAreRefused) {
   Context context(make(test::fetch_program(), test::fetch_backend()));
   const std::int64_t large = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<std::int64_t>(DType::I64, {2}, {large, 1})}); }),
-            "the size a + b has no 64-bit value for these inputs (it overflows or divides by zero): a = 9223372036854775807, b = 1");
+            "the size a + b has no 64-bit value (it overflows or divides by zero) for a = 9223372036854775807, b = 1");
   EXPECT_EQ(context.run({Tensor::of<int>(DType::I64, {2}, {1, 1})})[0].elements(), 2);
 }
 

@@ -122,7 +122,7 @@ Program fetch_program() {
   program.buffers = {{Place::Input, 0, 0, -1, -1, "counts"}, {Place::Output, 0, 0, -1, 3, "y"}};
   const Dim total = Dim::symbol("a") + Dim::symbol("b");
   program.stages = {stage({}, {}, 0, {}), stage({"a", "b"}, {0, 1}, 2, {total, 4 * total})};
-  program.stages[1].checks = {{ir::Comparison::LessEqual, 2, 3, false, "reshape 'Reshape_5' (%y): dimension 0"}};
+  program.stages[1].checks = {{ir::Relation::LessEqual, 2, 3, "reshape 'Reshape_5' (%y): dimension 0"}};
   program.kernels = {kernel("fill", 1, {general()})};
   program.instructions = {Program::RunStage{0}, Program::Fetch{0, ir::DType::I64, 0, 0}, Program::Fetch{0, ir::DType::I64, 1, 1},
                           Program::RunStage{1}, Program::Launch{0, {1}, {2}, {2}, "constant_of_shape 'Fill_6'"}};

@@ -81,7 +81,7 @@ class Runner {
     if (ShapeInterpreter(stage.shapes).run(leaves, values) >= 0) throw Error(ErrorKind::Inputs, "a size overflows");
     for (std::size_t i = 0; i < values.size(); ++i) set(stage.first + static_cast<Program::Slot>(i), values[i]);
     for (const Program::Check& check : stage.checks)
-      if (!holds(check)) throw Error(ErrorKind::Inputs, check.message);
+      if (!holds(check.relation, at(check.left), at(check.right))) throw Error(ErrorKind::Inputs, check.what);
     if (segments_.size() <= static_cast<std::size_t>(instruction.stage)) segments_.resize(static_cast<std::size_t>(instruction.stage) + 1);
     if (stage.arena_bytes >= 0)
       segments_[static_cast<std::size_t>(instruction.stage)].assign(static_cast<std::size_t>(at(stage.arena_bytes)), std::byte{0x7f});
@@ -90,18 +90,6 @@ class Runner {
   template <typename Other>
   void run(const Other&) {
     wrong("it has control flow, which this runner does not know");
-  }
-
-  bool holds(const Program::Check& check) const {
-    std::int64_t left = at(check.left), right = at(check.right);
-    if (check.or_one && (left == 1 || right == 1)) return true;
-    switch (check.comparison) {
-      case Comparison::Equal: return left == right;
-      case Comparison::NotEqual: return left != right;
-      case Comparison::Less: return left < right;
-      case Comparison::LessEqual: return left <= right;
-    }
-    return false;
   }
 
   void run(const Program::Fetch& fetch) {
