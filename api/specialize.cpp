@@ -10,7 +10,9 @@
 #include <numeric>
 #include <set>
 
+#include "ir/bind.h"
 #include "ir/error.h"
+#include "ir/infer.h"
 #include "ir/printable.h"
 
 namespace anydim {
@@ -161,6 +163,25 @@ void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
     for (ir::Dim& dim : binding.dims) dim = dim.substitute(values);
   });
   for (const auto& [symbol, value] : values) function.symbols.remove(symbol);
+}
+
+void fix_shapes(ir::Module& module, const std::vector<ir::Tensor>& inputs) {
+  ir::Module typed = module;
+  ir::infer_types(typed);
+  const ir::Function& entry = entry_of(typed);
+  ir::bind_symbols(entry, inputs);
+  std::vector<InputShape> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ir::ValueId parameter = entry.body.parameters[i];
+    InputShape& shape = shapes.emplace_back(entry.values[parameter].name);
+    // Dims that are no symbols by themselves follow from those that are.
+    const std::vector<ir::Dim>& dims = entry.tensor_type(parameter).dims;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      const bool fixed = dims[axis].kind() == ir::Dim::Kind::Symbol;
+      shape.dims.push_back(fixed ? std::optional(inputs[i].dims()[axis]) : std::nullopt);
+    }
+  }
+  fix_shapes(module, shapes);
 }
 
 }  // namespace anydim

@@ -9,6 +9,7 @@
 
 #include "api/options.h"
 #include "ir/module.h"
+#include "ir/tensor.h"
 
 namespace anydim {
 
@@ -25,5 +26,7 @@ void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges);
 // Replaces the symbols of these inputs' dims by numbers throughout the entry function. Throws Error{CommandLine} for an unknown input or another rank,
 // Error{Inputs} where a number contradicts the model or another shape.
 void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes);
+// The same for the shapes of a call's inputs, in the order of the entry's parameters. Throws Error{Inputs} where they don't fit, as the call would.
+void fix_shapes(ir::Module& module, const std::vector<ir::Tensor>& inputs);
 
 }  // namespace anydim

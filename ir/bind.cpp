@@ -131,11 +131,29 @@ std::string division_by_zero(const std::string& what, const std::string& node) {
   return fmt::format("{} of {}: the divisor is 0", what, node);
 }
 
+std::string offsets_misfit(const std::string& what, const std::string& node, std::int64_t rows, std::int64_t first) {
+  return fmt::format("{} of {}: they must start with 0, never fall, and end with {}; the first that does not fit is {}", what, node, rows,
+                     first);
+}
+
+std::string work_misfit(const std::string& what, const std::string& node, std::int64_t sequences, std::int64_t place) {
+  return fmt::format(
+      "{} of {}: it must list the {} sequences, longest first and equal ones in their order, each with how many rows come before it; the "
+      "first "
+      "place that does not fit is {}",
+      what, node, sequences, place);
+}
+
 std::string shape_check_text(const Function& function, const Binding& check, std::size_t dimension) {
   const Dim& demanded = check.dims[dimension];
   const std::string symbol = demanded.is_constant() ? "" : fmt::format(" ({})", print(function, demanded));
   const std::string whose = has_attribute(check, "what") ? string_attribute(check, "what") : "%" + function.values[check.operands[0]].name;
   return fmt::format("{}: dimension {}{} of {}", describe(function, check), dimension, symbol, whose);
+}
+
+std::string bind_text(const Function& function, const Binding& bind) {
+  return fmt::format("{}: {} bound to %{}", describe(function, bind), print(function, bind.dims[0]),
+                     function.values[bind.operands[0]].name);
 }
 
 std::string assertion_failed(const std::string& node, const std::string& message, std::span<const ShownTensor> shown) {

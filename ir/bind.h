@@ -28,8 +28,12 @@ SymbolValues bind_symbols(const Function& function, std::span<const Tensor> inpu
 std::string node_name(const Function& function, const Binding& binding);
 std::string index_out_of_range(const std::string& what, const std::string& node, std::int64_t index, std::int64_t extent);
 std::string division_by_zero(const std::string& what, const std::string& node);
+std::string offsets_misfit(const std::string& what, const std::string& node, std::int64_t rows, std::int64_t first);
+std::string work_misfit(const std::string& what, const std::string& node, std::int64_t sequences, std::int64_t place);
 // A dimension that a check_shape demands, as violation() takes it: "check_shape '/f' (%y): dimension 0 (n) of parameter %p of @f".
 std::string shape_check_text(const Function& function, const Binding& check, std::size_t dimension);
+// What a bind binds, likewise: "bind '/count': c bound to %k".
+std::string bind_text(const Function& function, const Binding& bind);
 // A tensor in the message of a failed assert, with up to `shown_elements` elements from the first on, each a tensor of rank 0.
 inline constexpr std::int64_t shown_elements = 8;
 struct ShownTensor {

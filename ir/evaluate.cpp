@@ -434,11 +434,9 @@ class Frame {
   Items bind(const Binding& binding) {
     const std::int64_t value = tensor(binding.operands[0]).integer_at(0);
     const std::int64_t highest = value_of(binding.dims[1]);
-    if (value < 0 || value > highest) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("@{}: {}: {} bound to %{}: expected from 0 to {}, got {}.", function_.name, describe(function_, binding),
-                              print(function_, binding.dims[0]), function_.values[binding.operands[0]].name, highest, value));
-    }
+    const std::string what = bind_text(function_, binding);
+    if (value < 0) throw Error(ErrorKind::Inputs, violation(Relation::GreaterEqual, what, value, 0));
+    if (value > highest) throw Error(ErrorKind::Inputs, violation(Relation::LessEqual, what, value, highest));
     symbols_.insert_or_assign(binding.dims[0].leaf().symbol, value);
     return {};
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ir/bind.h"
 #include "ir/evaluate_ops.h"
 
 namespace anydim::ir {
@@ -147,19 +148,23 @@ Tensor strided_copy(const Tensor& source, const Extents& dims, const Extents& st
   return result;
 }
 
+namespace {
+
+std::string text_of_op(const OpCall& call, std::string_view what) { return fmt::format("{} {}", info(call.binding.op).text, what); }
+
+}  // namespace
+
 Extents segment_offsets(const OpCall& call, std::size_t operand, std::int64_t rows) {
   const Tensor& tensor = call.operand(operand);
+  if (tensor.elements() == 0) call.fail(fmt::format("operand {}: offsets start with 0, got none", operand));
   Extents offsets;
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) offsets.push_back(tensor.integer_at(i));
-  if (offsets.empty() || offsets.front() != 0) {
-    call.fail(fmt::format("operand {}: offsets start with 0, got {}", operand, offsets.empty() ? "none" : std::to_string(offsets.front())));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const std::int64_t offset = tensor.integer_at(i);
+    const bool fits = (i == 0 ? offset == 0 : offset >= offsets.back()) && (i + 1 < tensor.elements() || offset == rows);
+    if (!fits)
+      throw Error(ErrorKind::Inputs, offsets_misfit(text_of_op(call, "offsets"), node_name(call.function, call.binding), rows, offset));
+    offsets.push_back(offset);
   }
-  for (std::size_t i = 1; i < offsets.size(); ++i) {
-    if (offsets[i] < offsets[i - 1])
-      call.fail(fmt::format("operand {}: offset {} is {}, below the {} before it", operand, i, offsets[i], offsets[i - 1]));
-  }
-  if (offsets.back() != rows)
-    call.fail(fmt::format("operand {}: expected {} rows at the last offset, got {}", operand, rows, offsets.back()));
   return offsets;
 }
 
@@ -171,14 +176,12 @@ void check_work(const OpCall& call, std::size_t operand, const Extents& offsets)
   std::int64_t rows = 0, length_before = 0, before = 0;
   for (std::int64_t i = 0; i < sequences; ++i) {
     const std::int64_t sequence = list.integer_at(2 * i), begin = list.integer_at(2 * i + 1);
-    if (sequence < 0 || sequence >= sequences)
-      call.fail(fmt::format("operand {}: place {} names sequence {}; there are {}", operand, i, sequence, sequences));
-    const auto at = static_cast<std::size_t>(sequence);
+    const bool named = sequence >= 0 && sequence < sequences;
+    const auto at = static_cast<std::size_t>(named ? sequence : 0);
     const std::int64_t length = offsets[at + 1] - offsets[at];
-    if (i > 0 && (length > length_before || (length == length_before && sequence <= before)))
-      call.fail(fmt::format("operand {}: sequence {} ({} rows) cannot follow sequence {} ({} rows)", operand, sequence, length, before,
-                            length_before));
-    if (begin != rows) call.fail(fmt::format("operand {}: expected {} rows before place {}, got {}", operand, rows, i, begin));
+    const bool follows = i == 0 || length < length_before || (length == length_before && sequence > before);
+    if (!named || !follows || begin != rows)
+      throw Error(ErrorKind::Inputs, work_misfit(text_of_op(call, "work"), node_name(call.function, call.binding), sequences, i));
     rows += length;
     length_before = length;
     before = sequence;

@@ -384,8 +384,7 @@ void FunctionLowering::add_bind(const Binding& binding) {
   auto known = scalars_.find(operand);
   const Dim count = known != scalars_.end() ? known->second : Dim::value(operand, 0);
   make_known({count, binding.dims[1]});
-  const std::string what =
-      fmt::format("{}: {} bound to %{}", describe(function_, binding), binding.dims[0].to_string(), function_.values[operand].name);
+  const std::string what = bind_text(function_, binding);
   check(Relation::GreaterEqual, count, 0, what);
   check(Relation::LessEqual, count, binding.dims[1], what);
   scopes_.back().pending.emplace_back(binding.dims[0].leaf(), slots_.add(count));

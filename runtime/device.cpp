@@ -40,19 +40,11 @@ void report_check(const ir::Program& program, const ir::Program::Launch& launch,
   const std::string node = !check.source.empty() || first_result >= launch.buffers.size()
                                ? fmt::format("'{}'", check.source)
                                : "%" + program.buffers[static_cast<std::size_t>(launch.buffers[first_result])].name;
-  const std::string what = fmt::format("{} of {}", check.what, node);
   switch (check.kind) {
     case ir::KernelCheck::Kind::Index: throw Error(ErrorKind::Inputs, ir::index_out_of_range(check.what, node, error.value, extent));
     case ir::KernelCheck::Kind::Divisor: throw Error(ErrorKind::Inputs, ir::division_by_zero(check.what, node));
-    case ir::KernelCheck::Kind::Offsets:
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("{}: they must start with 0, never fall, and end with {}; the first that does not fit is {}", what, extent,
-                              error.value));
-    case ir::KernelCheck::Kind::Work:
-      throw Error(ErrorKind::Inputs, fmt::format("{}: it must list the {} sequences, longest first and equal ones in their order, each "
-                                                 "with how many rows come before it; the first "
-                                                 "place that does not fit is {}",
-                                                 what, extent, error.value));
+    case ir::KernelCheck::Kind::Offsets: throw Error(ErrorKind::Inputs, ir::offsets_misfit(check.what, node, extent, error.value));
+    case ir::KernelCheck::Kind::Work: throw Error(ErrorKind::Inputs, ir::work_misfit(check.what, node, extent, error.value));
   }
   internal_error("a check is of one of four kinds");
 }

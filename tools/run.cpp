@@ -72,11 +72,16 @@ Results run_compiled(ir::Module module, const RunOptions& options, const Compile
 
 // The graph executor takes static programs, so the module is first specialised to the shapes of these inputs.
 Results run_graph(ir::Module module, const RunOptions& options, CompileOptions compile_options, const NamedTensors& inputs) {
-  std::vector<InputShape> shapes;
-  for (const auto& [name, tensor] : inputs) shapes.push_back({name, {tensor.dims().begin(), tensor.dims().end()}});
-  fix_shapes(module, shapes);
+  fix_shapes(module, arrange_inputs(inputs_of(module.functions.front()), inputs));
   compile_options.static_only = true;
-  const auto executable = compile(std::move(module), compile_options);
+  std::shared_ptr<const runtime::Executable> executable;
+  try {
+    executable = compile(std::move(module), compile_options);
+  } catch (const Error& error) {
+    // The module was right as long as its shapes were open.
+    if (error.kind() == ErrorKind::Malformed) throw Error(ErrorKind::Inputs, error.what());
+    throw;
+  }
   Results results;
   for (const ir::Program::Output& output : executable->program().outputs) results.names.push_back(output.name);
   if (!options.folder.empty()) check_output_names(results.names);

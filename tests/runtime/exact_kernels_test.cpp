@@ -19,7 +19,8 @@ class ExactKernelsTest : public testing::Test {
   std::unique_ptr<ExactKernels> kernels(std::int64_t most_bytes = ExactKernels::most_bytes) {
     return std::make_unique<ExactKernels>(program_, std::vector<bool>{true, false}, *backend_, *device_, nullptr, 1, Warning(), most_bytes);
   }
-  static bool has(ExactKernels& kernels, std::int64_t key) { return kernels.find(0, std::vector{key}) != nullptr; }
+  static const ir::DispatchTable::Entry* untuned() { return nullptr; }
+  static bool has(ExactKernels& kernels, std::int64_t key) { return kernels.find(0, std::vector{key}, untuned) != nullptr; }
 
   ir::Program program_ = test::scale_program();
   std::shared_ptr<test::FakeBackend> backend_ = test::scale_backend();
@@ -52,6 +53,29 @@ TEST_F(ExactKernelsTest, AFirstSeenShapeDoesNotWait) {
   exact->complete();
   for (std::int64_t key = 1; key <= 20; ++key) EXPECT_TRUE(has(*exact, key));
   EXPECT_EQ(backend_->compiled(), 20);
+}
+
+TEST_F(ExactKernelsTest, WhatATuningDatabaseChoseForTheShapeIsCompiled) {
+  const auto exact = kernels();
+  ir::DispatchTable::Entry chosen;
+  chosen.schedule = {.name = "tuned", .fields = {}};
+  chosen.estimated_seconds = 3e-6;
+  chosen.origin = ir::EntryOrigin::TunedMeasured;
+  int asked = 0;
+  const auto tuned = [&] {
+    ++asked;
+    return &chosen;
+  };
+  EXPECT_EQ(exact->find(0, std::vector<std::int64_t>{7}, tuned), nullptr);
+  exact->complete();
+  const auto kernel = exact->find(0, std::vector<std::int64_t>{7}, tuned);
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(asked, 1) << "only when the kernel is asked for first";
+  ASSERT_TRUE(kernel->own);
+  EXPECT_EQ(kernel->own->schedule, chosen.schedule);
+  EXPECT_EQ(kernel->own->origin, ir::EntryOrigin::TunedMeasured);
+  EXPECT_EQ(kernel->own->bucket.intervals[0].low, 7);
+  EXPECT_EQ(kernel->own->bucket.intervals[0].high, 7);
 }
 
 TEST_F(ExactKernelsTest, ShapesThatComeLaterAreFoundWithoutBeingWaitedFor) {
