@@ -34,7 +34,11 @@ std::vector<runtime::RowVector> vectors_of(const passes::PackedModule& packed, s
 runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_inputs) {
   const passes::PackingPlan& plan = packed.plan;
   const std::vector<ir::ValueId>& parameters = packed.module.functions.at(0).body.parameters;
-  runtime::Packing packing{.kept = plan.kept, .first_rows = plan.first_rows};
+  runtime::Packing packing{.question = plan.question,
+                           .kept = plan.kept,
+                           .kept_entry = plan.kept_entry,
+                           .hidden_entry = plan.hidden_entry,
+                           .first_rows = plan.first_rows};
   packing.mask = static_cast<std::size_t>(std::ranges::find(parameters, plan.mask) - parameters.begin());
   packing.vectors = vectors_of(packed, own_inputs);
   return packing;

@@ -91,7 +91,7 @@ std::vector<ir::Tensor> SampleInputs::make(const Model& model, const tuner::Call
     for (std::int64_t row = 0; row < dims.at(0); ++row) {
       const std::int64_t length = call.lengths.empty() ? dims.at(1) : call.lengths.at(static_cast<std::size_t>(row));
       for (std::int64_t column = 0; column < dims.at(1); ++column)
-        mask.set_integer(row * dims[1] + column, column < length ? model.packing()->kept : 1 - model.packing()->kept);
+        mask.set_integer(row * dims[1] + column, column < length ? model.packing()->kept_entry : model.packing()->hidden_entry);
     }
   }
   return tensors;

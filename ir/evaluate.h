@@ -2,10 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "ir/loop_form.h"
 #include "ir/module.h"
+#include "ir/scalar.h"
 
 namespace anydim::ir {
 
@@ -18,5 +21,12 @@ std::vector<Tensor> evaluate(const Module& module, const Function& function, std
 // checks; it may be empty where the binding has none. Results of movement ops may share the operand's memory.
 std::vector<Tensor> evaluate_binding(const Function& function, const Binding& binding, std::span<const Tensor* const> operands,
                                      const std::function<std::int64_t(const Dim&)>& value_of = {});
+
+// One elementwise op on operands of one shape, rounded or wrapped to the result's dtype: the evaluator's own step, for whatever folds scalar programs. `to` is a cast's
+// target. Nothing where integers are divided by zero.
+std::optional<Tensor> apply_elementwise(const ScalarOp& op, DType to, std::span<const Tensor> operands);
+
+// A program of constants, ops and one buffer's element without an index, on each element of that buffer. Throws Error{Inputs} where integers are divided by zero.
+Tensor apply_program(const ScalarProgram& program, const Tensor& buffer);
 
 }  // namespace anydim::ir

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "ir/bind.h"
+#include "ir/evaluate.h"
 #include "ir/evaluate_ops.h"
-#include "ir/scalar.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::ir {
 namespace {
@@ -77,10 +78,10 @@ Tensor as_broadcast(const Tensor& tensor, const Extents& dims) {
 }
 
 template <typename Compute>
-Tensor apply(const OpCall& call, const std::vector<Tensor>& operands, const Extents& dims) {
-  const ScalarOp op = scalar_op(call.binding);
+std::optional<Tensor> apply(const ScalarOp& op, std::span<const Tensor> operands) {
   const std::vector<Compute> a = load<Compute>(operands[0]);
   const std::vector<Compute> b = operands.size() > 1 ? load<Compute>(operands[1]) : std::vector<Compute>{};
+  const Extents& dims = operands[0].dims();
   const auto second = [&](std::size_t i) { return b.empty() ? Compute(0) : b[i]; };
   if (info(op.op).has(traits::compares)) {
     std::vector<std::int64_t> truth(a.size());
@@ -92,16 +93,14 @@ Tensor apply(const OpCall& call, const std::vector<Tensor>& operands, const Exte
     for (std::size_t i = 0; i < a.size(); ++i) elements[i] = apply_real(op, a[i], second(i));
   } else {
     const bool divides = op.op == Op::div || op.op == Op::mod;
-    if (divides && std::ranges::find(b, Compute(0)) != b.end()) {
-      throw Error(ErrorKind::Inputs, division_by_zero(std::string(info(call.binding.op).text), node_name(call.function, call.binding)));
-    }
+    if (divides && std::ranges::find(b, Compute(0)) != b.end()) return std::nullopt;
     for (std::size_t i = 0; i < a.size(); ++i) elements[i] = apply_integer(op, a[i], second(i));
   }
   return store(operands[0].dtype(), dims, elements);
 }
 
-Tensor choose(const std::vector<Tensor>& operands, const Extents& dims) {
-  Tensor result(operands[1].dtype(), dims);
+Tensor choose(std::span<const Tensor> operands) {
+  Tensor result(operands[1].dtype(), operands[1].dims());
   const std::size_t size = size_of(result.dtype());
   const std::span<const std::uint8_t> condition = operands[0].as<std::uint8_t>();
   const std::byte* then = operands[1].bytes().data();
@@ -132,6 +131,39 @@ Tensor evaluate_cast(const Tensor& source, DType to) {
   return store(to, source.dims(), integers);
 }
 
+std::optional<Tensor> apply_elementwise(const ScalarOp& op, DType to, std::span<const Tensor> operands) {
+  if (op.op == Op::cast) return evaluate_cast(operands[0], to);
+  if (op.op == Op::where) return choose(operands);
+  const DType dtype = operands[0].dtype();
+  if (dtype == DType::F64) return apply<double>(op, operands);
+  if (is_float(dtype)) return apply<float>(op, operands);
+  return dtype == DType::U64 ? apply<std::uint64_t>(op, operands) : apply<std::int64_t>(op, operands);
+}
+
+Tensor apply_program(const ScalarProgram& program, const Tensor& buffer) {
+  std::vector<Tensor> values;
+  for (const ScalarStep& step : program.steps) {
+    switch (step.kind) {
+      case ScalarStep::Kind::Load: values.push_back(buffer); continue;
+      case ScalarStep::Kind::Constant: values.push_back(as_broadcast(constant_tensor(step), buffer.dims())); continue;
+      case ScalarStep::Kind::Apply: {
+        std::vector<Tensor> operands;
+        for (const std::int32_t operand : step.operands) operands.push_back(values[static_cast<std::size_t>(operand)]);
+        auto value = apply_elementwise(scalar_op(step), step.dtype, operands);
+        if (!value) throw Error(ErrorKind::Inputs, division_by_zero(std::string(info(step.op).text), ""));
+        values.push_back(*std::move(value));
+        continue;
+      }
+      case ScalarStep::Kind::Extent:
+      case ScalarStep::Kind::CheckedIndex:
+      case ScalarStep::Kind::Guarded:
+      case ScalarStep::Kind::Accumulated:
+      case ScalarStep::Kind::Scratch: internal_error("a program of one element has no index");
+    }
+  }
+  return values.back();
+}
+
 Tensor evaluate_elementwise(const OpCall& call) {
   if (call.binding.op == Op::cast) return evaluate_cast(call.operand(0), dtype_attribute(call.binding, "to"));
   Extents dims = call.operand(0).dims();
@@ -144,13 +176,9 @@ Tensor evaluate_elementwise(const OpCall& call) {
     call.fail(std::string("operands of different dtypes: ") + std::string(name_of(operands[i].dtype())) + " and " +
               std::string(name_of(dtype)));
   }
-  if (call.binding.op == Op::where) {
-    if (operands[0].dtype() != DType::Bool) call.fail("operand 0 must be a bool tensor");
-    return choose(operands, dims);
-  }
-  if (dtype == DType::F64) return apply<double>(call, operands, dims);
-  if (is_float(dtype)) return apply<float>(call, operands, dims);
-  return dtype == DType::U64 ? apply<std::uint64_t>(call, operands, dims) : apply<std::int64_t>(call, operands, dims);
+  if (call.binding.op == Op::where && operands[0].dtype() != DType::Bool) call.fail("operand 0 must be a bool tensor");
+  if (auto result = apply_elementwise(scalar_op(call.binding), dtype, operands)) return *std::move(result);
+  throw Error(ErrorKind::Inputs, division_by_zero(std::string(info(call.binding.op).text), node_name(call.function, call.binding)));
 }
 
 }  // namespace anydim::ir

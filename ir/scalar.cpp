@@ -135,6 +135,8 @@ std::optional<double> function_of_reals(Op op, double a, double b) {
 
 }  // namespace
 
+bool is_function_of_reals(Op op) { return function_of_reals(op, 0, 0).has_value(); }
+
 template <typename Real>
 Real apply_real(const ScalarOp& op, Real a, Real b) {
   switch (op.op) {  // NOLINT: functions and ops that never reach here come after

@@ -22,6 +22,9 @@ struct ScalarOp {
 
 ScalarOp scalar_op(const Binding& binding);
 
+// Rounded by a library, and so not to the same last bit by every kernel; the others are exact or rounded once.
+bool is_function_of_reals(Op op);
+
 // Elementwise ops on float or double, except comparisons, cast and where; `b` is ignored by ops of one operand.
 template <typename Real>
 Real apply_real(const ScalarOp& op, Real a, Real b);

@@ -8,6 +8,23 @@
 
 namespace anydim::ir {
 
+ScalarOp scalar_op(const ScalarStep& step) {
+  ScalarOp op{.op = step.op};
+  if (step.op == Op::mod) op.truncate = (step.flags & 1) != 0;
+  if (step.op == Op::is_inf) {
+    op.negative = (step.flags & 1) != 0;
+    op.positive = (step.flags & 2) != 0;
+  }
+  return op;
+}
+
+Tensor constant_tensor(const ScalarStep& step) {
+  Tensor tensor(step.dtype, {});
+  if (is_float(step.dtype)) tensor.set_real(0, step.real);
+  else tensor.set_integer(0, step.integer);
+  return tensor;
+}
+
 std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program, const std::vector<std::int32_t>& roots) {
   struct Need {
     bool used = false, always = false;

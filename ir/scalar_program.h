@@ -5,8 +5,15 @@
 #include <vector>
 
 #include "ir/loop_form.h"
+#include "ir/scalar.h"
 
 namespace anydim::ir {
+
+// The op of an Apply step, with its flags.
+ScalarOp scalar_op(const ScalarStep& step);
+
+// The number of a Constant step, of rank 0.
+Tensor constant_tensor(const ScalarStep& step);
 
 // For each step the Guarded steps that it runs for: it is needed only where one of them takes its operand 0. Empty: always. `roots` are the
 // steps whose values are asked for from outside; a step that nobody inside uses counts as asked for too.

@@ -1,6 +1,9 @@
 #include "ir/scalar_simplify.h"
 
+#include <algorithm>
 #include <cstdlib>
+
+#include "ir/error.h"
 
 namespace anydim::ir {
 
@@ -17,11 +20,28 @@ Simplified compared(Comparison comparison, const Dim& left, const Dim& right, co
 
 bool not_negative(const Dim& dim, const SymbolTable& symbols) { return prove_less_equal(0, dim, symbols) == Proof::Yes; }
 
+// A dim is exact where i64 wraps: the result is a dim only where it stays within the limits. Elements of tensors that sizes are made of have no
+// bounds; sizes made of them are far from the limits, or the call ends.
+template <typename Arithmetic>
+Simplified exact(const SymbolTable& symbols, Arithmetic arithmetic) {
+  try {
+    const Dim dim = arithmetic();
+    const Interval range = bounds(dim, symbols);
+    const std::set<DimLeaf> leaves = dim.leaves();
+    const bool symbols_only = std::ranges::all_of(leaves, [](const DimLeaf& leaf) { return leaf.is_symbol(); });
+    if (symbols_only && (range.low == Interval{}.low || range.high == Interval{}.high)) return {};
+    return simplify(dim, symbols);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Inputs) throw;
+    return {};  // constants whose sum or product has no 64-bit value
+  }
+}
+
 Simplified on_integers(Op op, const Dim& a, const Dim& b, const SymbolTable& symbols) {
   switch (op) {
-    case Op::add: return simplify(a + b, symbols);
-    case Op::sub: return simplify(a - b, symbols);
-    case Op::mul: return simplify(a * b, symbols);
+    case Op::add: return exact(symbols, [&] { return a + b; });
+    case Op::sub: return exact(symbols, [&] { return a - b; });
+    case Op::mul: return exact(symbols, [&] { return a * b; });
     case Op::min: return simplify(min(a, b), symbols);
     case Op::max: return simplify(max(a, b), symbols);
     case Op::div:
@@ -80,7 +100,7 @@ Simplified simplify_step(Op op, DType to, std::span<const ScalarStep* const> ope
   if (info(op).has(traits::logical)) return on_bools(op, operands);
   if (operands.size() == 1) {
     auto known = known_integer(*operands[0]);
-    return known && op == Op::neg ? Simplified(simplify(Dim(0) - *known, symbols)) : Simplified();
+    return known && op == Op::neg ? exact(symbols, [&] { return Dim(0) - *known; }) : Simplified();
   }
   if (operands.size() != 2) return {};
   auto a = known_integer(*operands[0]), b = known_integer(*operands[1]);

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
+#include <set>
 
 #include "ir/derive.h"
 #include "ir/error.h"
-#include "ir/scalar.h"
+#include "ir/evaluate.h"
+#include "ir/scalar_program.h"
 #include "ir/scalar_simplify.h"
 
 namespace anydim::passes {
@@ -20,13 +21,13 @@ using Kind = ScalarStep::Kind;
 
 ScalarStep real_step(DType dtype, double value) { return {.kind = Kind::Constant, .dtype = dtype, .real = value}; }
 ScalarStep integer_step(DType dtype, std::int64_t value) { return {.kind = Kind::Constant, .dtype = dtype, .integer = value}; }
-double real_of(const ScalarStep& step) { return is_float(step.dtype) ? step.real : static_cast<double>(step.integer); }
+bool is_zero(const ScalarStep& step) { return step.kind == Kind::Constant && (is_float(step.dtype) ? step.real == 0 : step.integer == 0); }
 
 ScalarStep number_step(DType dtype, double value) {
   return is_float(dtype) ? real_step(dtype, value) : integer_step(dtype, static_cast<std::int64_t>(value));
 }
 
-ScalarStep element_step(const Tensor& tensor, std::int64_t at) {
+ScalarStep element_step(const Tensor& tensor, std::int64_t at = 0) {
   return is_float(tensor.dtype()) ? real_step(tensor.dtype(), tensor.real_at(at)) : integer_step(tensor.dtype(), tensor.integer_at(at));
 }
 
@@ -58,34 +59,77 @@ std::optional<Triangle> triangle_of(const Tensor& tensor) {
 
 class Folding {
  public:
-  Folding(const BiasProgram& bias, const std::vector<Assumption>& assumptions, bool diagonal)
-      : bias_(bias), assumptions_(assumptions), symbols_(bias.context.symbols) {
+  Folding(const ElementProgram& element, const Assumptions& assumptions, bool diagonal)
+      : element_(element), assumptions_(assumptions), symbols_(element.context.symbols) {
     if (diagonal) replaced_.emplace("$j", row_symbol());
-    for (Assumption& assumption : assumptions_)
+    for (Assumption& assumption : assumptions_.entries)
       for (Dim& dim : assumption.place) dim = dim.substitute(replaced_);
   }
 
-  ScalarProgram run() {
-    for (const ScalarStep& step : bias_.program.steps) position_.push_back(folded(step));
+  Folded run() {
+    const std::vector<ScalarStep>& steps = element_.program.steps;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::optional<double> known = assumed(i);
+      position_.push_back(known ? push(number_step(steps[i].dtype, *known)) : folded(steps[i]));
+    }
     std::int32_t root = position_.back();
+    const ValueRange range = range_of(root);
     ScalarProgram program{std::move(steps_)};
     derive::prune(program, {&root});
-    return program;
+    return {std::move(program), range};
   }
 
  private:
   const ScalarStep& at(std::int32_t position) const { return steps_[static_cast<std::size_t>(position)]; }
+  const ValueRange& range_of(std::int32_t position) const { return ranges_[static_cast<std::size_t>(position)]; }
+
+  std::vector<Dim> replaced(std::vector<Dim> dims) const {
+    for (Dim& dim : dims) dim = dim.substitute(replaced_);
+    return dims;
+  }
+
+  // What the assumptions say of a step of the element's program.
+  std::optional<double> assumed(std::size_t step) const {
+    const ScalarStep& original = element_.program.steps[step];
+    for (const Assumption& assumption : assumptions_.entries) {
+      if (assumption.function.steps.empty()) {
+        if (original.kind == Kind::Load && original.buffer == assumption.buffer && replaced(original.index) == assumption.place)
+          return assumption.is;
+        continue;
+      }
+      if (original.kind != Kind::Apply || original.op != assumption.function.steps.back().op) continue;
+      const auto found = entry_function(element_.program, step);
+      if (found && found->buffer == assumption.buffer && found->function.steps == assumption.function.steps &&
+          replaced(found->place) == assumption.place)
+        return assumption.is;
+    }
+    return std::nullopt;
+  }
+
+  ValueRange new_range(const ScalarStep& step) const {
+    if (step.kind == Kind::Load) return loaded_range(step);
+    std::vector<OperandRange> operands;
+    for (const std::int32_t operand : step.operands) operands.push_back({range_of(operand), at(operand).dtype});
+    return range_of_step(step, operands, symbols_);
+  }
+
+  ValueRange loaded_range(const ScalarStep& step) const {
+    if (step.buffer == assumptions_.zero_or_one) return {0, 1, false};
+    return element_.finite ? every_finite_value(step.dtype) : every_value(step.dtype);
+  }
 
   std::int32_t push(ScalarStep step) {
     const auto same = std::find(steps_.begin(), steps_.end(), step);
     const auto position = static_cast<std::int32_t>(same - steps_.begin());
-    if (same == steps_.end()) steps_.push_back(std::move(step));
+    if (same != steps_.end()) return position;
+    ranges_.push_back(new_range(step));
+    steps_.push_back(std::move(step));
     return position;
   }
 
   std::int32_t folded(ScalarStep step) {
     for (std::int32_t& operand : step.operands) operand = position_[static_cast<std::size_t>(operand)];
-    for (Dim& dim : step.index) dim = dim.substitute(replaced_);
+    step.index = replaced(std::move(step.index));
     for (auto& condition : step.conditions) {
       condition.left = condition.left.substitute(replaced_);
       condition.right = condition.right.substitute(replaced_);
@@ -110,13 +154,10 @@ class Folding {
   }
 
   std::int32_t loaded(ScalarStep step) {
-    for (const Assumption& assumption : assumptions_)
-      if (step.buffer == assumption.buffer && step.index == assumption.place)
-        return push(number_step(step.dtype, static_cast<double>(assumption.entry)));
-    const std::size_t parameters = bias_.stretch.function->body.parameters.size();
+    const std::size_t parameters = element_.stretch.function->body.parameters.size();
     const auto buffer = static_cast<std::size_t>(step.buffer);
-    if (buffer < parameters) return push(std::move(step));
-    const Binding* constant = bias_.stretch.definition(bias_.constants[buffer - parameters]);
+    if (buffer < parameters || buffer >= parameters + element_.constants.size()) return push(std::move(step));
+    const Binding* constant = element_.stretch.definition(element_.constants[buffer - parameters]);
     const auto triangle = triangle_of(tensor_attribute(*constant, "value"));
     if (!triangle) return push(std::move(step));
     const Dim row = step.index[step.index.size() - 2], column = step.index.back();
@@ -136,15 +177,11 @@ class Folding {
     return all || step.operands[0] == step.operands[1] ? step.operands[0] : push(std::move(step));
   }
 
-  // A number that is made of indices alone, and so never NaN.
-  bool counts(std::int32_t position) const {
-    const ScalarStep& step = at(position);
-    return step.kind == Kind::Extent || (step.kind == Kind::Apply && step.op == Op::cast && counts(step.operands[0]));
-  }
-
   std::int32_t applied(ScalarStep step) {
     std::vector<const ScalarStep*> operands;
     for (const std::int32_t operand : step.operands) operands.push_back(&at(operand));
+    const auto known = [](const ScalarStep* operand) { return operand->kind == Kind::Constant; };
+    if (std::all_of(operands.begin(), operands.end(), known)) return computed(std::move(step));
     const Simplified simple = simplify_step(step.op, step.dtype, operands, symbols_);
     if (const Dim* dim = std::get_if<Dim>(&simple)) {
       if (const auto constant = dim->constant()) return push(integer_step(DType::I64, *constant));
@@ -153,96 +190,82 @@ class Folding {
     if (const bool* truth = std::get_if<bool>(&simple)) return push(integer_step(DType::Bool, *truth ? 1 : 0));
     if (const double* real = std::get_if<double>(&simple)) return push(real_step(step.dtype, *real));
     if (const Forwarded* forwarded = std::get_if<Forwarded>(&simple)) return step.operands[forwarded->operand];
-    const auto known = [](const ScalarStep* operand) { return operand->kind == Kind::Constant; };
-    if (std::all_of(operands.begin(), operands.end(), known)) return computed(std::move(step));
     if (step.op == Op::where && step.operands[1] == step.operands[2]) return step.operands[1];
     const bool equal = step.operands.size() == 2 && step.operands[0] == step.operands[1];
-    if (equal && info(step.op).has(traits::compares) && counts(step.operands[0])) {
+    if (equal && !range_of(step.operands[0]).nan && info(step.op).has(traits::compares)) {
       const bool holds = step.op == Op::equal || step.op == Op::less_equal || step.op == Op::greater_equal;
       return push(integer_step(DType::Bool, holds ? 1 : 0));
     }
-    if (equal && step.op == Op::sub && (!is_float(step.dtype) || counts(step.operands[0]))) return push(number_step(step.dtype, 0));
-    // Times 0 is 0 for what a model computes of ordinary numbers.
-    const auto zero = [&](const ScalarStep* operand) { return known(operand) && real_of(*operand) == 0; };
-    if (step.op == Op::mul && std::any_of(operands.begin(), operands.end(), zero)) return push(number_step(step.dtype, 0));
-    if (step.op == Op::add && zero(operands[0])) return step.operands[1];
-    if ((step.op == Op::add || step.op == Op::sub) && zero(operands[1])) return step.operands[0];
+    if (equal && step.op == Op::sub && range_of(step.operands[0]).finite()) return push(number_step(step.dtype, 0));
+    if (step.op == Op::mul) {
+      for (const std::size_t i : {0u, 1u})
+        if (is_zero(*operands[i]) && (element_.finite || range_of(step.operands[1 - i]).finite())) return push(number_step(step.dtype, 0));
+    }
+    if (step.op == Op::add && is_zero(*operands[0])) return step.operands[1];
+    if ((step.op == Op::add || step.op == Op::sub) && is_zero(*operands[1])) return step.operands[0];
+    if (const ValueRange range = new_range(step); range.single() && (std::abs(range.low) < 0x1p53 || std::isinf(range.low)))
+      return push(number_step(step.dtype, range.low));
     return push(std::move(step));
   }
 
   std::int32_t computed(ScalarStep step) {
-    const ScalarStep first = at(step.operands[0]);
-    if (step.op == Op::cast) {
-      const double value = real_of(first);
-      if (step.dtype == DType::Bool) return push(integer_step(DType::Bool, value != 0 ? 1 : 0));
-      if (is_float(step.dtype)) return push(real_step(step.dtype, step.dtype == DType::F32 ? static_cast<float>(value) : value));
-      return push(integer_step(step.dtype, is_float(first.dtype) ? truncate_to_integer(value, step.dtype) : first.integer));
-    }
-    if (step.op == Op::where) return step.operands[first.integer != 0 ? 1 : 2];
-    const ScalarOp op{.op = step.op};
-    if (step.op == Op::mod || step.op == Op::is_inf || (step.op == Op::div && !is_float(step.dtype))) return push(std::move(step));
-    const ScalarStep second = step.operands.size() > 1 ? at(step.operands[1]) : first;
-    if (info(step.op).has(traits::compares)) {
-      const bool holds = is_float(first.dtype) ? apply_comparison<double>(op, first.real, second.real)
-                                               : apply_comparison<std::int64_t>(op, first.integer, second.integer);
-      return push(integer_step(DType::Bool, holds ? 1 : 0));
-    }
-    if (!is_float(step.dtype)) return push(integer_step(step.dtype, apply_integer<std::int64_t>(op, first.integer, second.integer)));
-    const double value = apply_real<double>(op, first.real, second.real);
-    return push(real_step(step.dtype, step.dtype == DType::F32 ? static_cast<float>(value) : value));
+    std::vector<Tensor> operands;
+    for (const std::int32_t operand : step.operands) operands.push_back(constant_tensor(at(operand)));
+    const auto result = apply_elementwise(scalar_op(step), step.dtype, operands);
+    if (!result) return push(std::move(step));  // an integer divided by zero
+    ScalarStep number = element_step(*result);
+    // Kernels and libraries differ in a function's last bits.
+    const bool exact = !is_function_of_reals(step.op) || !is_float(step.dtype) || number.real == 0 || !std::isfinite(number.real);
+    return push(exact ? std::move(number) : std::move(step));
   }
 
-  const BiasProgram& bias_;
-  std::vector<Assumption> assumptions_;
+  const ElementProgram& element_;
+  Assumptions assumptions_;
   const SymbolTable& symbols_;
   std::map<std::string, Dim> replaced_;
   std::vector<ScalarStep> steps_;
-  std::vector<std::int32_t> position_;  // of each step of the bias, among those made
+  std::vector<ValueRange> ranges_;      // of each of them
+  std::vector<std::int32_t> position_;  // of each step of the element's program, among those made
 };
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr RealRange anything{-infinity, infinity};
-
-RealRange united(const RealRange& a, const RealRange& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
-
-RealRange range_of(const ScalarStep& step, const std::vector<RealRange>& before, const SymbolTable& symbols) {
-  const auto operand = [&](std::size_t i) { return before[static_cast<std::size_t>(step.operands[i])]; };
-  switch (step.kind) {
-    case Kind::Constant: return std::isnan(real_of(step)) ? anything : RealRange{real_of(step), real_of(step)};
-    case Kind::Extent: {
-      const Interval range = bounds(step.index[0], symbols);
-      return {static_cast<double>(range.low), static_cast<double>(range.high)};
-    }
-    case Kind::Guarded: return united(operand(0), operand(1));
-    case Kind::Apply: break;
-    default: return step.dtype == DType::Bool ? RealRange{0, 1} : anything;
+// Values whose elements ProgramBuilder makes of their operands' elements without looking into more.
+bool is_scalar_form(const Binding& binding) {
+  const OpInfo& op = info(binding.op);
+  if (op.has(traits::elementwise) || op.has(traits::reshapes)) return true;
+  switch (binding.op) {  // NOLINT: the others are buffers
+    case Op::constant: return tensor_attribute(binding, "value").elements() == 1;
+    case Op::shape:
+    case Op::dim:
+    case Op::shape_of:
+    case Op::full:
+    case Op::dyn_full:
+    case Op::zeros:
+    case Op::dyn_zeros:
+    case Op::ones:
+    case Op::dyn_ones:
+    case Op::broadcast_to:
+    case Op::dyn_broadcast_to:
+    case Op::transpose: return true;
+    default: return false;
   }
-  if (step.dtype == DType::Bool) return {0, 1};
-  switch (step.op) {
-    case Op::where: return united(operand(1), operand(2));
-    case Op::min: return {std::min(operand(0).low, operand(1).low), std::min(operand(0).high, operand(1).high)};
-    case Op::max: return {std::max(operand(0).low, operand(1).low), std::max(operand(0).high, operand(1).high)};
-    case Op::cast: return is_float(step.dtype) ? operand(0) : anything;
-    case Op::neg: return {-operand(0).high, -operand(0).low};
-    case Op::add:
-    case Op::sub: {
-      const RealRange a = operand(0), b = step.op == Op::add ? operand(1) : RealRange{-operand(1).high, -operand(1).low};
-      // Infinities of both signs would make NaN.
-      if ((a.low == -infinity && b.high == infinity) || (a.high == infinity && b.low == -infinity)) return anything;
-      return {a.low + b.low, a.high + b.high};
-    }
-    case Op::mul: {
-      const RealRange a = operand(0), b = operand(1);
-      RealRange result{infinity, -infinity};
-      for (const double x : {a.low, a.high})
-        for (const double y : {b.low, b.high}) {
-          if (std::isnan(x * y)) return anything;
-          result = united(result, {x * y, x * y});
-        }
-      return result;
-    }
-    default: return anything;
-  }
+}
+
+void add_buffer(ElementProgram& element, ValueId value) {
+  element.context.buffers.emplace(value, static_cast<std::int32_t>(element.context.buffers.size()));
+}
+
+void begin(ElementProgram& element, const Function& function, const Block& block) {
+  element.stretch = expand_stretch(function, block.bindings);
+  element.context.stretch = &element.stretch;
+  element.context.symbols = function.symbols;
+  for (const ValueId parameter : function.body.parameters) add_buffer(element, parameter);
+}
+
+void finish(ElementProgram& element, ValueId value, const std::vector<Dim>& index) {
+  ProgramBuilder builder(element.context);
+  std::int32_t root = builder.element(value, index);
+  element.program = builder.take();
+  derive::prune(element.program, {&root});
 }
 
 }  // namespace
@@ -251,16 +274,12 @@ Dim batch_symbol(std::size_t axis) { return Dim::symbol("$b" + std::to_string(ax
 Dim row_symbol() { return Dim::symbol("$i"); }
 Dim key_symbol() { return Dim::symbol("$j"); }
 
-void build_bias(BiasProgram& bias, const Function& function, const Block& block, const Binding& attention) {
-  bias.stretch = expand_stretch(function, block.bindings);
-  bias.context.stretch = &bias.stretch;
-  bias.context.symbols = function.symbols;
-  for (const ValueId parameter : function.body.parameters)
-    bias.context.buffers.emplace(parameter, static_cast<std::int32_t>(bias.context.buffers.size()));
+void build_bias(ElementProgram& bias, const Function& function, const Block& block, const Binding& attention) {
+  begin(bias, function, block);
   for (const Binding& binding : bias.stretch.bindings) {
     if (binding.op != Op::constant || !is_matrix(tensor_attribute(binding, "value"))) continue;
     bias.constants.push_back(binding.results[0]);
-    bias.context.buffers.emplace(binding.results[0], static_cast<std::int32_t>(bias.context.buffers.size()));
+    add_buffer(bias, binding.results[0]);
   }
   const std::vector<Dim>& dims = function.tensor_type(attention.results[0]).dims;
   const std::vector<Dim>& keys = function.tensor_type(attention.operands[1]).dims;
@@ -277,24 +296,90 @@ void build_bias(BiasProgram& bias, const Function& function, const Block& block,
   index.push_back(row_symbol());
   index.push_back(key_symbol());
   const ValueId operand = attention.operands[3];
-  ProgramBuilder builder(bias.context);
-  const std::int32_t element =
-      builder.element(operand, broadcast_index(index, scores, bias.stretch.tensor(operand).dims, bias.context.symbols));
-  bias.program = builder.take();
-  std::int32_t root = element;
-  derive::prune(bias.program, {&root});
+  finish(bias, operand, broadcast_index(index, scores, bias.stretch.tensor(operand).dims, bias.context.symbols));
 }
 
-ScalarProgram fold(const BiasProgram& bias, const std::vector<Assumption>& assumptions) { return Folding(bias, assumptions, false).run(); }
-
-ScalarProgram fold_on_diagonal(const BiasProgram& bias, const std::vector<Assumption>& assumptions) {
-  return Folding(bias, assumptions, true).run();
+void build_element(ElementProgram& element, const Function& function, const Block& block, ValueId value, const std::vector<Dim>& index,
+                   const std::vector<IndexSymbol>& symbols) {
+  begin(element, function, block);
+  element.finite = true;
+  for (const Binding& binding : element.stretch.bindings) {
+    if (is_scalar_form(binding)) continue;
+    for (const ValueId result : binding.results)
+      if (element.stretch.type(result).is_tensor()) add_buffer(element, result);
+  }
+  for (const auto& [symbol, extent] : symbols) element.context.iterate(symbol.leaf().symbol, extent);
+  finish(element, value, index);
 }
 
-RealRange range_of(const ScalarProgram& program, const SymbolTable& symbols) {
-  std::vector<RealRange> ranges;
-  for (const ScalarStep& step : program.steps) ranges.push_back(range_of(step, ranges, symbols));
-  return ranges.back();
+std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::size_t step) {
+  std::set<std::size_t> needed{step};
+  EntryFunction found;
+  for (auto next = needed.rbegin(); next != needed.rend(); ++next) {
+    const ScalarStep& at = program.steps[*next];
+    if (at.kind == Kind::Load) {
+      if (found.buffer >= 0 && (found.buffer != at.buffer || found.place != at.index)) return std::nullopt;
+      found.buffer = at.buffer;
+      found.place = at.index;
+    } else if (at.kind != Kind::Constant && (at.kind != Kind::Apply || at.check >= 0)) {
+      return std::nullopt;
+    }
+    for (const std::int32_t operand : at.operands) needed.insert(static_cast<std::size_t>(operand));
+  }
+  if (found.buffer < 0) return std::nullopt;
+  std::map<std::size_t, std::int32_t> position;
+  for (const std::size_t at : needed) {
+    ScalarStep copy = program.steps[at];
+    if (copy.kind == Kind::Load) copy.index.clear();
+    for (std::int32_t& operand : copy.operands) operand = position.at(static_cast<std::size_t>(operand));
+    const auto same = std::ranges::find(found.function.steps, copy);
+    position[at] = static_cast<std::int32_t>(same - found.function.steps.begin());
+    if (same == found.function.steps.end()) found.function.steps.push_back(std::move(copy));
+  }
+  return found;
 }
+
+std::optional<double> only_entry(const ScalarProgram& function, bool truth) {
+  const std::vector<ScalarStep>& steps = function.steps;
+  const ScalarStep* step = &steps.back();
+  const auto operand = [&](std::size_t i) { return &steps[static_cast<std::size_t>(step->operands[i])]; };
+  while (step->kind == Kind::Apply && step->op == Op::logical_not) {
+    truth = !truth;
+    step = operand(0);
+  }
+  if (step->kind == Kind::Load && step->dtype == DType::Bool) return truth ? 1 : 0;
+  if (step->kind != Kind::Apply) return std::nullopt;
+  if (step->op == Op::cast && step->dtype == DType::Bool && operand(0)->kind == Kind::Load && !truth) return 0;
+  if (step->op != Op::equal || !truth) return std::nullopt;
+  for (const std::size_t i : {0u, 1u}) {
+    const ScalarStep* number = operand(1 - i);
+    if (operand(i)->kind != Kind::Load || number->kind != Kind::Constant) continue;
+    if (is_float(number->dtype)) return number->real;
+    // As a double it would be another number.
+    if (std::abs(static_cast<double>(number->integer)) < 0x1p53) return static_cast<double>(number->integer);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> entry_that_answers(const ScalarProgram& function, DType dtype, bool truth) {
+  std::vector<std::int64_t> entries{truth ? 1 : 0, truth ? 0 : 1};
+  for (const ScalarStep& step : function.steps) {
+    if (step.kind != Kind::Constant) continue;
+    const std::int64_t number = is_float(step.dtype) ? truncate_to_integer(step.real, DType::I32) : step.integer;
+    for (const std::int64_t near : {number, number - 1, number + 1})
+      if (near >= 0 && near < (1 << 24)) entries.push_back(near);
+  }
+  for (const std::int64_t entry : entries) {
+    Tensor tensor(dtype, {});
+    if (is_float(dtype)) tensor.set_real(0, static_cast<double>(entry));
+    else tensor.set_integer(0, entry);
+    if ((apply_program(function, tensor).integer_at(0) != 0) == truth) return entry;
+  }
+  return std::nullopt;
+}
+
+Folded fold(const ElementProgram& element, const Assumptions& assumptions) { return Folding(element, assumptions, false).run(); }
+
+Folded fold_on_diagonal(const ElementProgram& bias, const Assumptions& assumptions) { return Folding(bias, assumptions, true).run(); }
 
 }  // namespace anydim::passes

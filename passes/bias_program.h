@@ -1,4 +1,4 @@
-// The bias of an attention as a scalar program of its indices, whatever ops an exporter made it of, and what is left of it under assumptions.
+// A value's element as a scalar program of its indices, whatever ops an exporter made it of, and what is left of it under assumptions on a mask's entries.
 #pragma once
 
 #include <cstdint>
@@ -7,41 +7,66 @@
 
 #include "ir/module.h"
 #include "ir/scalar_access.h"
+#include "passes/value_range.h"
 
 namespace anydim::passes {
 
-// Its indices are the symbols below; they run over the batch dims of attention's result, its rows and its keys.
-struct BiasProgram {
+// Its indices are the symbols below.
+struct ElementProgram {
   ir::Stretch stretch;
-  ir::AccessContext context;  // buffers: the function's parameters by position, then `constants`
+  ir::AccessContext context;  // buffers: the function's parameters by position, then `constants`, then values that are no scalar programs
   ir::ScalarProgram program;  // the last step is the element
   std::size_t batch_rank = 0;
   std::vector<ir::ValueId> constants;  // matrices
+  bool finite = false;                 // buffers hold neither infinities nor NaN
 };
 ir::Dim batch_symbol(std::size_t axis);  // "$b0", "$b1", ..
 ir::Dim row_symbol();                    // "$i"
 ir::Dim key_symbol();                    // "$j"
 
-// Throws ir::NoLoopForm where an element is no scalar program. `attention` is a binding of `block` with a bias, `block` the body of `function`.
-void build_bias(BiasProgram& bias, const ir::Function& function, const ir::Block& block, const ir::Binding& attention);
+// Of an attention's bias: indices run over the batch dims of its result, its rows and its keys. Throws ir::NoLoopForm where an element is no scalar program.
+// `attention` is a binding of `block` with a bias, `block` the body of `function`.
+void build_bias(ElementProgram& bias, const ir::Function& function, const ir::Block& block, const ir::Binding& attention);
+// Of any value at `index`, which is made of symbols below extents. What other than elementwise ops and views computes is read from buffers. Buffers are taken to be finite.
+struct IndexSymbol {
+  ir::Dim symbol, extent;
+};
+void build_element(ElementProgram& element, const ir::Function& function, const ir::Block& block, ir::ValueId value,
+                   const std::vector<ir::Dim>& index, const std::vector<IndexSymbol>& symbols);
 
-// Entries of a mask, which is parameter `buffer`, at two places of it.
+// A step that reads nothing but one entry of a parameter: the function of that entry which it computes, as a program whose only Load has no index.
+struct EntryFunction {
+  std::int32_t buffer = -1;
+  std::vector<ir::Dim> place;
+  ir::ScalarProgram function;
+};
+std::optional<EntryFunction> entry_function(const ir::ScalarProgram& program, std::size_t step);
+// The entry, where this truth value of the function leaves only one.
+std::optional<double> only_entry(const ir::ScalarProgram& function, bool truth);
+
+// An entry of a parameter of `dtype` to which a function with a bool result gives this answer, among those that its constants make likely.
+std::optional<std::int64_t> entry_that_answers(const ir::ScalarProgram& function, ir::DType dtype, bool truth);
+
+// That a function of a mask's entry at a place is a number.
 struct Assumption {
   std::int32_t buffer = -1;
   std::vector<ir::Dim> place{};
-  std::int64_t entry = 0;
+  ir::ScalarProgram function{};  // no steps: the entry itself
+  double is = 0;
+};
+struct Assumptions {
+  std::vector<Assumption> entries{};
+  std::optional<std::int32_t> zero_or_one{};  // a buffer with no other elements
 };
 
-// The program's live steps with the assumptions put in place and everything folded that they decide; the last step is the element. Steps that read a constant matrix
-// whose rows step from one number to another along a diagonal become conditions.
-ir::ScalarProgram fold(const BiasProgram& bias, const std::vector<Assumption>& assumptions);
+// The program's live steps with the assumptions put in place and everything folded that they decide, in the arithmetic of ir/evaluate.h; the last step is the element.
+// Steps that read a constant matrix whose rows step from one number to another along a diagonal become conditions.
+struct Folded {
+  ir::ScalarProgram program;
+  ValueRange range;  // of the element, with symbols in their ranges
+};
+Folded fold(const ElementProgram& element, const Assumptions& assumptions);
 // The same where the key is the row itself.
-ir::ScalarProgram fold_on_diagonal(const BiasProgram& bias, const std::vector<Assumption>& assumptions);
-
-// Bounds of what the last step can be, with symbols in their ranges.
-struct RealRange {
-  double low = 0, high = 0;
-};
-RealRange range_of(const ir::ScalarProgram& program, const ir::SymbolTable& symbols);
+Folded fold_on_diagonal(const ElementProgram& bias, const Assumptions& assumptions);
 
 }  // namespace anydim::passes

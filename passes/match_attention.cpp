@@ -42,7 +42,7 @@ std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
   if ((scores.product = graph.applied(product, Op::matmul)) != nullptr) return scores;
   const Binding* selection = graph.applied(value, Op::where);
   for (std::size_t i : {1u, 2u}) {
-    if (selection == nullptr || graph.number(selection->operands[3 - i]).value_or(0) > absorbing) continue;
+    if (selection == nullptr || !absorbs(graph.number(selection->operands[3 - i]).value_or(0), graph.type(value).dtype)) continue;
     Scores inner{.selection = selection};
     ValueId under = without_scale(graph, selection->operands[i], inner.scale);
     inner.product = graph.applied(under, Op::matmul);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/expand.h"
@@ -25,8 +26,12 @@ void RowPacker::find_rows() {
     if (binding.op != Op::attention) continue;
     const MaskVerdict verdict = find_mask(padded_, padded_.body, binding);
     if (!verdict.finding) throw CannotPack{verdict.reason};
-    plan_.mask = verdict.finding->mask;
-    plan_.kept = verdict.finding->kept;
+    mask_ = *verdict.finding;
+    plan_.mask = mask_.mask;
+    plan_.question = mask_.question;
+    plan_.kept = mask_.kept;
+    plan_.kept_entry = mask_.kept_entry;
+    plan_.hidden_entry = mask_.hidden_entry;
     const Dims& dims = type(plan_.mask).dims;
     batch_ = dims[0];
     sequence_ = dims[1];
@@ -65,7 +70,29 @@ Function RowPacker::run(PackingPlan& plan) {
   return std::move(made_);
 }
 
+// An entry's way through elementwise ops beside constants and through views ends in weights, counts and biases, or it is data (an id that is looked up).
+bool RowPacker::is_mask_alone() const {
+  std::set<ValueId> entries{plan_.mask};
+  for (const Binding& binding : padded_.body.bindings) {
+    const auto is_entry = [&](ValueId operand) { return entries.contains(operand); };
+    if (std::ranges::none_of(binding.operands, is_entry)) continue;
+    const OpInfo& op = info(binding.op);
+    if (op.has(traits::elementwise) || op.has(traits::moves)) {
+      if (binding.op == Op::gather && is_entry(binding.operands[1])) return false;
+      const auto decided = [&](ValueId operand) {
+        return operand == no_value || is_entry(operand) || (definition(operand) != nullptr && !holds_rows(operand));
+      };
+      if (std::ranges::all_of(binding.operands, decided)) entries.insert(binding.results.begin(), binding.results.end());
+    } else if (!op.has(traits::reduces) && binding.op != Op::shape_of && binding.op != Op::attention) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void RowPacker::copy_parameters() {
+  if (form_ == PackedForm::Ragged && !is_mask_alone())
+    throw CannotPack{fmt::format("input %{} is the mask, and more than a mask", padded_.values[plan_.mask].name)};
   for (const ValueId id : padded_.body.parameters) {
     const Value& value = padded_.values[id];
     if (form_ != PackedForm::Ragged) {
@@ -166,8 +193,8 @@ ValueId RowPacker::pack_parameter(ValueId value, const RowAxes& axes) {
   if (form_ == PackedForm::Ragged) {
     // Only the mask: the others were packed from the start.
     Tensor kept(type(value).dtype, {});
-    if (is_float(kept.dtype())) kept.set_real(0, static_cast<double>(plan_.kept));
-    else kept.set_integer(0, plan_.kept);
+    if (is_float(kept.dtype())) kept.set_real(0, static_cast<double>(plan_.kept_entry));
+    else kept.set_integer(0, plan_.kept_entry);
     const ValueId number = add(Op::constant, {}, {{"value", std::move(kept)}}, like);
     return add(Op::dyn_broadcast_to, {number, add(Op::shape, {}, {}, like, {tokens_})}, {}, like);
   }
@@ -335,8 +362,8 @@ ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   const auto& [finding, reason] = found->second;
   if (!finding) throw CannotPack{reason};
   const std::size_t rank = type(binding.results[0]).rank();
-  if (finding->mask != plan_.mask || finding->kept != plan_.kept || finding->batch_axis != axes.batch)
-    refuse(binding, "has another mask than the attention before it");
+  const bool same = finding->mask == mask_.mask && finding->kept == mask_.kept && finding->question.steps == mask_.question.steps;
+  if (!same || finding->batch_axis != axes.batch) refuse(binding, "has another mask than the attention before it");
   if (axes.sequence != rank - 2) refuse(binding, "does not have its rows in the last dim but one");
   require_hidden(*finding, binding);
   std::vector<ValueId> operands;

@@ -42,10 +42,12 @@ struct RowAxes {
 
 // What a call must supply beside the model's inputs, and when it may take this way at all.
 struct PackingPlan {
-  ir::ValueId mask = ir::no_value;  // parameter; none where ragged
-  std::int64_t kept = 1;            // its entry at rows that take part, 1 - kept elsewhere
-  ir::Dim batch, sequence;          // as the padded function has them
-  bool first_rows = false;          // the first row of every sequence must take part
+  ir::ValueId mask = ir::no_value;                // parameter; none where ragged
+  ir::ScalarProgram question{};                   // what the model asks of its entries (passes/mask_proof.h); no steps: entries are 0 or 1
+  std::int64_t kept = 1;                          // the answer, or the entry, at rows that take part, 1 - kept elsewhere
+  std::int64_t kept_entry = 1, hidden_entry = 0;  // entries that say so, for examples
+  ir::Dim batch, sequence;                        // as the padded function has them
+  bool first_rows = false;                        // the first row of every sequence must take part
   std::vector<bool> ragged_inputs{},
       ragged_results{};  // where ragged: which parameters (without those below) and results have tokens first
   // Parameters of the packed function after those of the padded one, i64:
@@ -104,9 +106,9 @@ class RowPacker {
   void require_hidden(const MaskFinding& finding, const ir::Binding& attention) const;
   class BetweenRows;
   ir::ValueId bias_between(const MaskFinding& finding, const ir::Binding& attention);  // no_value: nothing is added
-  // The number that stands in every hidden row, where the mask alone decides it.
-  std::optional<double> number_where_hidden(ir::ValueId value) const;
+  // Whether the mask makes every element of the value's hidden rows 0, whatever else they are made of, infinities aside.
   bool zero_where_hidden(ir::ValueId value) const;
+  bool is_mask_alone() const;  // the model makes nothing of the mask's entries but weights
 
   // New bindings in the packed function.
   ir::ValueId add(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, const ir::Binding& like, const Dims& dims = {});
@@ -117,6 +119,7 @@ class RowPacker {
   const ir::Function& padded_;
   PackedForm form_;
   std::vector<const ir::Binding*> definitions_;
+  MaskFinding mask_;                          // of the first attention
   std::map<ir::ValueId, MaskVerdict> masks_;  // by bias
   ir::Dim batch_, sequence_, tokens_;
   PackingPlan plan_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/scalar_program.h"
 #include "passes/bias_program.h"
 #include "passes/row_packer.h"
 #include "passes/score_bound.h"
@@ -44,12 +45,7 @@ class RowPacker::BetweenRows {
     return packer_.add(op, std::move(operands), std::move(attributes), attention_, dims);
   }
 
-  ValueId literal(const ScalarStep& step) {
-    Tensor number(step.dtype, {});
-    if (is_float(step.dtype)) number.set_real(0, step.real);
-    else number.set_integer(0, step.integer);
-    return add(Op::constant, {}, {{"value", std::move(number)}});
-  }
+  ValueId literal(const ScalarStep& step) { return add(Op::constant, {}, {{"value", constant_tensor(step)}}); }
 
   ValueId index(const Dim& dim) {
     switch (dim.kind()) {
@@ -138,15 +134,14 @@ class RowPacker::BetweenRows {
 };
 
 void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) const {
-  if (finding.fill <= absorbing) return;
-  const std::string fill = fmt::format("adds {} to the scores of masked keys", finding.fill);
   const auto bound = score_bound(padded_, padded_.body, attention);
+  if (finding.hides(bound.value_or(ordinary_score(finding.dtype)))) return;
+  const std::string fill = fmt::format("adds {} to the scores of masked keys", finding.fill);
   if (!bound)
-    refuse(
-        attention,
-        fill +
-            ", which does not hide them from any score, and nothing bounds its scores: queries and keys are not layer norms times weights");
-  if (!finding.hides(*bound)) refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, *bound));
+    refuse(attention, fill +
+                          ", which does not hide them from any score, and nothing bounds its scores: queries and keys are not layer "
+                          "norms times weights, or their epsilon is not positive");
+  refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, *bound));
 }
 
 ValueId RowPacker::bias_between(const MaskFinding& finding, const Binding& attention) {

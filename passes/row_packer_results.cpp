@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "ir/error.h"
 #include "ir/expand.h"
-#include "ir/scalar.h"
+#include "passes/bias_program.h"
 #include "passes/row_packer.h"
 
 namespace anydim::passes {
@@ -91,74 +90,28 @@ ValueId RowPacker::first_rows(const Binding& binding) {
   return keeps ? add(Op::expand_dims, {rows}, {{"axes", std::vector<std::int64_t>{1}}}, binding) : rows;
 }
 
-// Elementwise ops and views between the mask and the value; constants of one element beside them.
-std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
-  if (value == plan_.mask) return static_cast<double>(1 - plan_.kept);
-  const Binding* binding = definition(value);
-  if (binding == nullptr) return std::nullopt;
-  if (binding->op == Op::constant) {
-    const Tensor& tensor = tensor_attribute(*binding, "value");
-    if (tensor.elements() != 1) return std::nullopt;
-    return is_float(tensor.dtype()) ? tensor.real_at(0) : static_cast<double>(tensor.integer_at(0));
-  }
-  const OpInfo& row = info(binding->op);
-  const bool view =
-      row.has(traits::reshapes) || binding->op == Op::broadcast_to || binding->op == Op::dyn_broadcast_to || binding->op == Op::transpose;
-  if (view) return number_where_hidden(binding->operands[0]);
-  std::vector<double> operands;
-  for (const ValueId operand : binding->operands) {
-    const auto number = number_where_hidden(operand);
-    if (!number) return std::nullopt;
-    operands.push_back(*number);
-  }
-  const ScalarOp op{.op = binding->op};
-  switch (binding->op) {
-    case Op::cast:
-      return type(value).dtype == DType::Bool ? (operands[0] != 0 ? 1.0 : 0.0)
-             : is_float(type(value).dtype)    ? operands[0]
-                                              : std::trunc(operands[0]);
-    case Op::logical_not: return operands[0] == 0 ? 1 : 0;
-    case Op::logical_and: return operands[0] != 0 && operands[1] != 0 ? 1 : 0;
-    case Op::logical_or: return operands[0] != 0 || operands[1] != 0 ? 1 : 0;
-    case Op::where: return operands[operands[0] != 0 ? 1 : 2];
-    case Op::equal:
-    case Op::less:
-    case Op::less_equal:
-    case Op::greater:
-    case Op::greater_equal: return apply_comparison<double>(op, operands[0], operands[1]) ? 1 : 0;
-    case Op::add:
-    case Op::sub:
-    case Op::mul: return apply_real<double>(op, operands[0], operands[1]);
-    case Op::neg:
-    case Op::abs: return apply_real<double>(op, operands[0], operands[0]);
-    default: return std::nullopt;
-  }
-}
-
 bool RowPacker::zero_where_hidden(ValueId value) const {
-  if (holds_rows(value) && number_where_hidden(value) == 0) return true;
-  if (definition(value) == nullptr) return false;
-  const Binding& binding = *definition(value);
-  const auto operand = [&](std::size_t i) { return holds_rows(binding.operands[i]) && zero_where_hidden(binding.operands[i]); };
-  if (info(binding.op).has(traits::reshapes)) return operand(0);
-  switch (binding.op) {
-    // Times 0 is 0 for what a model computes of ordinary numbers; infinities in hidden rows would be NaN there.
-    case Op::mul:
-    case Op::logical_and: return operand(0) || operand(1);
-    case Op::broadcast_to:
-    case Op::dyn_broadcast_to:
-    case Op::transpose:
-    case Op::neg:
-    case Op::abs:
-    case Op::cast: return operand(0);
-    // where(hidden, 0, x): chosen by the mask itself.
-    case Op::where: {
-      const auto condition = number_where_hidden(binding.operands[0]);
-      if (!condition) return operand(1) && operand(2);
-      const ValueId chosen = binding.operands[*condition != 0 ? 1 : 2];
-      return number_where_hidden(chosen) == 0 || (holds_rows(chosen) && zero_where_hidden(chosen));
+  const auto axes = row_axes(value);
+  if (!axes) return false;
+  const Dims& dims = type(value).dims;
+  const Dim batch = batch_symbol(dims.size());
+  Dims index;
+  std::vector<IndexSymbol> symbols{{batch, batch_}, {row_symbol(), sequence_}};
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (axis == axes->batch || axis == axes->sequence) {
+      index.push_back(axes->merged() ? batch * sequence_ + row_symbol() : axis == axes->batch ? batch : row_symbol());
+      continue;
     }
-    default: return false;
+    symbols.push_back({batch_symbol(axis), dims[axis]});
+    index.push_back(batch_symbol(axis));
+  }
+  try {
+    ElementProgram element;
+    build_element(element, padded_, padded_.body, value, index, symbols);
+    const ScalarStep last = fold(element, takes_part(mask_, padded_, {batch, row_symbol()}, false)).program.steps.back();
+    return last.kind == ScalarStep::Kind::Constant && last.real == 0 && last.integer == 0;
+  } catch (const NoLoopForm&) {
+    return false;
   }
 }
 

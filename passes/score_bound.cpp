@@ -27,9 +27,10 @@ struct Columns {
   double length = 0;
 };
 
-double frobenius(const Matrix& matrix) {
+double frobenius(const Matrix& matrix, std::size_t first, std::size_t count) {
   double sum = 0;
-  for (const double element : matrix.elements) sum += element * element;
+  for (std::size_t k = 0; k < matrix.rows; ++k)
+    for (std::size_t j = first; j < first + count; ++j) sum += matrix.at(k, j) * matrix.at(k, j);
   return std::sqrt(sum);
 }
 
@@ -41,10 +42,15 @@ Matrix gram(const Matrix& matrix, std::size_t first, std::size_t count) {
   return result;
 }
 
+// A squared deviation below this is lost in float32, where only epsilon keeps the quotient of nearly equal elements small.
+constexpr double least_epsilon = 1e-30;
+// What operands that are rounded to bfloat16 may add: an eighth bit of each element, and as much again of the products' rounding.
+constexpr double rounding = 0x1p-7;
+
 // sum of (singular value)^8 = |(M'M)^2| squared, Frobenius: its eighth root is at least the largest.
 double spectral_norm_at_most(const Matrix& matrix, std::size_t first, std::size_t count) {
   const Matrix once = gram(matrix, first, count);
-  return std::sqrt(std::sqrt(frobenius(gram(once, 0, count))));
+  return std::sqrt(std::sqrt(frobenius(gram(once, 0, count), 0, count)));
 }
 
 class Tracing {
@@ -79,7 +85,8 @@ class Tracing {
     for (std::size_t first = 0; first < columns->matrix.columns; first += count) {
       double offset = 0;
       for (std::size_t j = first; j < first + count; ++j) offset += columns->offset[j] * columns->offset[j];
-      largest = std::max(largest, columns->length * spectral_norm_at_most(columns->matrix, first, count) + std::sqrt(offset));
+      const double gain = spectral_norm_at_most(columns->matrix, first, count) + rounding * frobenius(columns->matrix, first, count);
+      largest = std::max(largest, (columns->length * gain + std::sqrt(offset)) * (1 + rounding));
     }
     return largest;
   }
@@ -161,6 +168,7 @@ class Tracing {
     const std::int64_t axis = integer_attribute(*norm, "axis"), rank = static_cast<std::int64_t>(type(norm->results[0]).rank());
     const Tensor& matrix = tensor_attribute(*weight, "value");
     if ((axis != -1 && axis != rank - 1) || matrix.rank() != 2 || !is_float(matrix.dtype())) return std::nullopt;
+    if (!(real_attribute(*norm, "epsilon") >= least_epsilon)) return std::nullopt;
     const auto depth = static_cast<std::size_t>(matrix.dims()[0]), width = static_cast<std::size_t>(matrix.dims()[1]);
     const auto gain = row(norm->operands[1], depth);
     std::optional<std::vector<double>> shift = std::vector<double>(depth, 0.0);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/evaluate.h"
 
 namespace anydim::runtime {
 
@@ -83,10 +84,14 @@ std::vector<ir::Tensor> tensors_of(Plan& plan, std::span<const RowVector> vector
 
 }  // namespace
 
+ir::Tensor row_truths(const Packing& packing, const ir::Tensor& mask) {
+  return packing.question.steps.empty() ? mask : ir::apply_program(packing.question, mask);
+}
+
 std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vector<ir::Tensor>& inputs) {
   if (packing.mask >= inputs.size() || inputs[packing.mask].rank() != 2) return std::nullopt;  // for the padded program to refuse
   Plan plan;
-  if (!fill(plan, packing, inputs[packing.mask]) || plan.rows.empty()) return std::nullopt;
+  if (!fill(plan, packing, row_truths(packing, inputs[packing.mask])) || plan.rows.empty()) return std::nullopt;
   PackedInputs packed{.tensors = inputs, .tokens = static_cast<std::int64_t>(plan.rows.size())};
   for (ir::Tensor& vector : tensors_of(plan, packing.vectors)) packed.tensors.push_back(std::move(vector));
   return packed;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "ir/loop_form.h"
 #include "ir/tensor.h"
 
 namespace anydim::runtime {
@@ -22,16 +23,21 @@ enum class RowVector : std::uint8_t {
 };
 
 struct Packing {
-  std::size_t mask = 0;              // input of dims (batch, sequence), of any dtype
-  std::int64_t kept = 1;             // its entry at rows that take part, 1 - kept elsewhere
-  bool first_rows = false;           // the first row of every sequence must take part
-  std::vector<RowVector> vectors{};  // after the call's own inputs, in this order
+  std::size_t mask = 0;          // input of dims (batch, sequence), of any dtype
+  ir::ScalarProgram question{};  // what is asked of its entries (ir/evaluate.h's apply_program, a bool); no steps: entries are 0 or 1
+  std::int64_t kept = 1;         // the answer, or the entry, at rows that take part, 1 - kept elsewhere
+  std::int64_t kept_entry = 1, hidden_entry = 0;  // entries that say so, for examples
+  bool first_rows = false;                        // the first row of every sequence must take part
+  std::vector<RowVector> vectors{};               // after the call's own inputs, in this order
 };
 
 struct PackedInputs {
   std::vector<ir::Tensor> tensors;
   std::int64_t tokens = 0;
 };
+
+// The mask's entries, or the answers to the question of them: `kept` at rows that take part.
+ir::Tensor row_truths(const Packing& packing, const ir::Tensor& mask);
 
 // Nothing where the call must take the padded way: a mask with other entries than 0 and 1 or of another rank, no row that takes part, or a first
 // row that is hidden where it counts.

@@ -111,21 +111,24 @@ struct CalledProgram {
     return std::move(packed->tensors);
   }
   std::int64_t rows(const std::vector<ir::Tensor>& inputs) const {
-    const ir::Tensor& mask = inputs.at(model->packing()->mask);
+    const ir::Tensor mask = row_truths(inputs);
     std::int64_t rows = 0;
     for (std::int64_t i = 0; i < mask.elements(); ++i) rows += mask.integer_at(i) == model->packing()->kept ? 1 : 0;
     return rows;
   }
+  ir::Tensor row_truths(const std::vector<ir::Tensor>& inputs) const {
+    return runtime::row_truths(*model->packing(), inputs.at(model->packing()->mask));
+  }
   // Up to `most` rows of each result that has rows, evenly spread over those that take part, as f16; other results as they are.
   std::vector<ir::Tensor> sample(const std::vector<ir::Tensor>& results, const std::vector<ir::Tensor>& inputs, std::int64_t most) const {
     std::vector<std::int64_t> kept;
-    const ir::Tensor* mask = model ? &inputs.at(model->packing()->mask) : nullptr;
-    for (std::int64_t i = 0; mask != nullptr && i < mask->elements(); ++i)
+    const std::optional<ir::Tensor> mask = model ? std::optional(row_truths(inputs)) : std::nullopt;
+    for (std::int64_t i = 0; mask && i < mask->elements(); ++i)
       if (mask->integer_at(i) == model->packing()->kept) kept.push_back(i);
     const auto taken = std::min(static_cast<std::int64_t>(kept.size()), most);
     std::vector<ir::Tensor> samples;
     for (const ir::Tensor& result : results) {
-      if (mask == nullptr || result.rank() < 3) {
+      if (!mask || result.rank() < 3) {
         samples.push_back(result);
         continue;
       }
@@ -142,7 +145,7 @@ struct CalledProgram {
   // Results at hidden rows are 0.
   void hide(std::vector<ir::Tensor>& results, const std::vector<ir::Tensor>& inputs) const {
     if (!model) return;
-    const ir::Tensor& mask = inputs.at(model->packing()->mask);
+    const ir::Tensor mask = row_truths(inputs);
     for (ir::Tensor& result : results) {
       if (result.rank() < 3) continue;
       const std::int64_t row = result.elements() / mask.elements();

@@ -181,8 +181,7 @@ TEST(MaskIdioms, FillsThatMayNotHide) {
             "%m adds -500 to the scores of masked keys, which does not hide them in attention 'Attention' (%a)");
   EXPECT_EQ(refusal({.bias = filled("-10000"), .keys = "%x"}),
             "attention 'Attention' (%a) adds -10000 to the scores of masked keys, which does not hide them from any score, and nothing "
-            "bounds its scores: "
-            "queries and keys are not layer norms times weights");
+            "bounds its scores: queries and keys are not layer norms times weights, or their epsilon is not positive");
   EXPECT_EQ(refusal({.bias = filled("10000")}), "%m does not decide which keys take part in attention 'Attention' (%a)");
 }
 
@@ -229,7 +228,7 @@ TEST(MaskIdioms, OtherThingsThatAreAdded) {
   %bias = add(%clipped, %padding)
 )";
   EXPECT_EQ(refusal({.bias = limited, .inputs = ", %extra: Tensor[(s, s), f32]"}),
-            "attention 'Attention' (%a) adds %extra to its scores beside the mask");
+            "%extra is added to the scores beside %m in attention 'Attention' (%a), and may be any number");
   const std::string slopes = numbers + positions + added + R"(
   %slopes = constant(f32 (2, 1, 1) [0.5, 0.25])
   %distance = sub(%j, %i)

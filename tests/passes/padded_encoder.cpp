@@ -96,7 +96,8 @@ bool takes_part(const Tensor& mask, std::int64_t kept, std::int64_t at) {
   return (is_float(mask.dtype()) ? static_cast<std::int64_t>(mask.real_at(at)) : mask.integer_at(at)) == kept;
 }
 
-std::vector<Tensor> with_plan(const PackedModule& packed, std::vector<Tensor> inputs, const Tensor& mask) {
+std::vector<Tensor> with_plan(const PackedModule& packed, std::vector<Tensor> inputs, const Tensor& entries) {
+  const Tensor mask = runtime::row_truths({.question = packed.plan.question}, entries);
   const Function& main = packed.module.functions[0];
   const std::int64_t batch = mask.dims()[0], length = mask.dims()[1];
   std::vector<std::int64_t> rows, offsets{0}, positions, sequences, places;
@@ -139,7 +140,7 @@ void expect_same(const Encoder& encoder, DType mask_dtype, std::int64_t kept) {
   const Module padded = module_of(encoder);
   const PackingResult result = remove_padding(padded, PackedForm::Zeroed);
   ASSERT_TRUE(result.packed) << result.reason;
-  ASSERT_EQ(result.packed->plan.kept, kept);
+  ASSERT_EQ(result.packed->plan.kept_entry, kept);
   verify(result.packed->module);
   const Tensor mask = mask_entries(mask_dtype, kept);
   const auto expected = evaluate(padded, padded.functions[0], {ids(), mask});

@@ -11,7 +11,7 @@
 
 #include "ir/bind.h"
 #include "ir/error.h"
-#include "ir/scalar.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::tests {
 
@@ -31,12 +31,7 @@ Scalar read(const Tensor& tensor, std::int64_t at) {
 }
 
 Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& operands) {
-  ScalarOp op{.op = step.op};
-  if (step.op == Op::mod) op.truncate = (step.flags & 1) != 0;
-  if (step.op == Op::is_inf) {
-    op.negative = (step.flags & 1) != 0;
-    op.positive = (step.flags & 2) != 0;
-  }
+  const ScalarOp op = scalar_op(step);
   if (step.op == Op::where) return operands[0].integer != 0 ? operands[1] : operands[2];
   if (step.op == Op::cast) {
     double real = is_float(from) ? operands[0].real : static_cast<double>(operands[0].integer);

@@ -1,0 +1,34 @@
+// What a step of a scalar program can be: an interval of numbers of its dtype, which holds every value that the model's own arithmetic can give.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "ir/loop_form.h"
+#include "ir/symbols.h"
+
+namespace anydim::passes {
+
+struct ValueRange {
+  double low = 0, high = 0;  // infinities are values too; of 64-bit integers beyond 2^53 the next double outwards
+  bool nan = false;          // it may be NaN as well
+
+  bool single() const { return low == high && !nan; }
+  bool finite() const;  // neither NaN nor infinite
+  bool operator==(const ValueRange&) const = default;
+};
+
+ValueRange every_value(ir::DType dtype);
+ValueRange every_finite_value(ir::DType dtype);
+ValueRange number_range(double value);
+ValueRange united(const ValueRange& a, const ValueRange& b);
+
+// Of a step other than a Load, from the ranges and dtypes of its operands. Corners are computed by the reference evaluator in the step's dtype, whose rounding keeps
+// order; integers that may leave their limits, which wrap, may be anything.
+struct OperandRange {
+  ValueRange range;
+  ir::DType dtype = ir::DType::F32;
+};
+ValueRange range_of_step(const ir::ScalarStep& step, std::span<const OperandRange> operands, const ir::SymbolTable& symbols);
+
+}  // namespace anydim::passes
