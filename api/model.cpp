@@ -8,6 +8,7 @@
 #include "api/recording.h"
 #include "api/specialize.h"
 #include "ir/error.h"
+#include "passes/hide_rows.h"
 #include "passes/remove_padding.h"
 
 namespace anydim {
@@ -68,6 +69,11 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->output_names_ = entry.result_names;
   passes::PackingResult result = passes::remove_padding(
       model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed : passes::PackedForm::Exact);
+  if (options.masked_rows == MaskedRows::Zero) {
+    model->hidden_rows_kept_because_ = passes::hide_rows(model->module_, {.results = true}).reason;
+    if (const std::string& reason = model->hidden_rows_kept_because_; !reason.empty() && options.warn)
+      options.warn(fmt::format("masked rows of results are not zero but as the model computes them: {}", reason));
+  }
   if (!result.packed) {
     model->padded_because_ = std::move(result.reason);
     static_cast<void>(model->padded());
@@ -80,7 +86,10 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
 
 std::shared_ptr<const runtime::Executable> Model::padded() const {
   const std::lock_guard lock(mutex_);
-  if (padded_ == nullptr) padded_ = compile_for(target_, module_, options_);
+  if (padded_ == nullptr) {
+    const passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero, .reach = packing_.has_value()};
+    padded_ = compile_for(target_, passes::hide_rows(module_, hidden).module, options_);
+  }
   if (ragged_ != nullptr) module_ = {};
   return padded_;
 }

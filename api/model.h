@@ -32,10 +32,13 @@ class Model {
   const std::vector<std::string>& output_names() const { return output_names_; }
   // Why calls are not packed: the op, mask or result that stands in the way; empty where they are.
   const std::string& padded_because() const { return padded_because_; }
+  // Why hidden rows of results are as the model computes them though the options ask for zeros; empty where they are zeros, or were not asked for.
+  const std::string& hidden_rows_kept_because() const { return hidden_rows_kept_because_; }
 
   const std::optional<runtime::Packing>& packing() const { return packing_; }
   const std::shared_ptr<const runtime::Executable>& packed() const { return packed_; }  // null: not packed
-  // Compiled when a call first needs it, where calls are packed.
+  // Compiled when a call first needs it, where calls are packed: for a mask that says of no row, or of no first row that is read, that it takes part, and for
+  // entries other than 0 and 1.
   std::shared_ptr<const runtime::Executable> padded() const;
   // The model over texts laid end to end, compiled when first asked for. Throws Error{Unsupported} with the op or result that stands in the way.
   std::shared_ptr<const RaggedProgram> ragged() const;
@@ -52,7 +55,7 @@ class Model {
   std::vector<InputInfo> inputs_;
   ir::SymbolTable symbols_;
   std::vector<std::string> output_names_;
-  std::string padded_because_;
+  std::string padded_because_, hidden_rows_kept_because_;
   std::optional<runtime::Packing> packing_;
   std::shared_ptr<const runtime::Executable> packed_;
   CompileOptions options_;

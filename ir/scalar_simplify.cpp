@@ -20,16 +20,22 @@ Simplified compared(Comparison comparison, const Dim& left, const Dim& right, co
 
 bool not_negative(const Dim& dim, const SymbolTable& symbols) { return prove_less_equal(0, dim, symbols) == Proof::Yes; }
 
-// A dim is exact where i64 wraps: the result is a dim only where it stays within the limits. Elements of tensors that sizes are made of have no
-// bounds; sizes made of them are far from the limits, or the call ends.
+// Whether a coefficient is larger than what strides and steps have. Sizes and their products are sizes of tensors, and far from the limits of i64.
+bool is_scaled(const Dim& dim) {
+  constexpr std::int64_t large = 1 << 20;
+  if (std::abs(dim.constant_part()) >= large) return true;
+  if (dim.kind() == Dim::Kind::Sum)
+    return std::ranges::any_of(dim.terms(), [](const Dim::Term& term) { return std::abs(term.coefficient) >= large; });
+  return false;
+}
+
+// A dim is exact where i64 wraps: numbers that may leave the limits are left to the run.
 template <typename Arithmetic>
 Simplified exact(const SymbolTable& symbols, Arithmetic arithmetic) {
   try {
     const Dim dim = arithmetic();
     const Interval range = bounds(dim, symbols);
-    const std::set<DimLeaf> leaves = dim.leaves();
-    const bool symbols_only = std::ranges::all_of(leaves, [](const DimLeaf& leaf) { return leaf.is_symbol(); });
-    if (symbols_only && (range.low == Interval{}.low || range.high == Interval{}.high)) return {};
+    if ((range.low == Interval{}.low || range.high == Interval{}.high) && is_scaled(dim)) return {};
     return simplify(dim, symbols);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Inputs) throw;

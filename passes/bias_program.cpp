@@ -208,15 +208,19 @@ class Folding {
     return push(std::move(step));
   }
 
+  // Kernels and libraries differ in a function's last bits, and kernels need not round between ops on narrow floats.
+  bool is_exact(const ScalarStep& step, const ScalarStep& number) const {
+    if (!is_float(step.dtype) || number.real == 0) return true;
+    return is_function_of_reals(step.op) ? std::isinf(number.real) : new_range(step).single();
+  }
+
   std::int32_t computed(ScalarStep step) {
     std::vector<Tensor> operands;
     for (const std::int32_t operand : step.operands) operands.push_back(constant_tensor(at(operand)));
     const auto result = apply_elementwise(scalar_op(step), step.dtype, operands);
     if (!result) return push(std::move(step));  // an integer divided by zero
     ScalarStep number = element_step(*result);
-    // Kernels and libraries differ in a function's last bits.
-    const bool exact = !is_function_of_reals(step.op) || !is_float(step.dtype) || number.real == 0 || !std::isfinite(number.real);
-    return push(exact ? std::move(number) : std::move(step));
+    return push(is_exact(step, number) ? std::move(number) : std::move(step));
   }
 
   const ElementProgram& element_;
@@ -310,6 +314,17 @@ void build_element(ElementProgram& element, const Function& function, const Bloc
   }
   for (const auto& [symbol, extent] : symbols) element.context.iterate(symbol.leaf().symbol, extent);
   finish(element, value, index);
+}
+
+Attributes step_attributes(const ScalarStep& step) {
+  const ScalarOp op = scalar_op(step);
+  const auto flag = [](bool holds) { return std::int64_t{holds ? 1 : 0}; };
+  switch (step.op) {  // NOLINT: the others have none
+    case Op::cast: return {{"to", step.dtype}};
+    case Op::mod: return {{"truncate", flag(op.truncate)}};
+    case Op::is_inf: return {{"negative", flag(op.negative)}, {"positive", flag(op.positive)}};
+    default: return {};
+  }
 }
 
 std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::size_t step) {

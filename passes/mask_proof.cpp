@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/scalar.h"
+
 namespace anydim::passes {
 
 using namespace ir;
@@ -123,6 +125,15 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
   return {.finding = std::move(finding)};
 }
 
+// Whether the host and every kernel answer alike: kernels differ in a function's last bits, and need not round between ops on narrow floats.
+bool is_exact(const ScalarProgram& question) {
+  return std::ranges::none_of(question.steps, [](const ScalarStep& step) {
+    const bool narrow = step.dtype == DType::F16 || step.dtype == DType::BF16;
+    const bool computes = step.kind == ScalarStep::Kind::Apply && step.op != Op::cast && step.op != Op::where;
+    return computes && is_float(step.dtype) && (narrow || is_function_of_reals(step.op));
+  });
+}
+
 // Questions first, the widest before those that it is made of: their answer is 0 or 1 whatever the entry.
 std::vector<Candidate> candidates_of(const ElementProgram& bias, const Function& function) {
   std::vector<Candidate> found, entries;
@@ -131,6 +142,7 @@ std::vector<Candidate> candidates_of(const ElementProgram& bias, const Function&
     const bool question = steps[i].kind == ScalarStep::Kind::Apply && steps[i].dtype == DType::Bool;
     if (!question && steps[i].kind != ScalarStep::Kind::Load) continue;
     auto entry = entry_function(bias.program, i);
+    if (entry && question && !is_exact(entry->function)) continue;
     if (!entry || static_cast<std::size_t>(entry->buffer) >= function.body.parameters.size()) continue;
     if (entry->place.size() != 2 || !(entry->place[1] == key_symbol())) continue;
     for (std::size_t axis = 0; axis < bias.batch_rank; ++axis) {

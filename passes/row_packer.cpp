@@ -130,21 +130,9 @@ ValueId RowPacker::parameter(ValueId PackingPlan::* which, const char* name, Dim
 }
 
 std::optional<RowAxes> RowPacker::row_axes(ValueId value) const {
-  const Type& kind = padded_.values[value].type;
-  if (!kind.is_tensor()) return std::nullopt;
-  const Dims& dims = kind.tensor.dims;
-  const Dim product = batch_ * sequence_;
-  std::vector<std::size_t> batches, sequences, products;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis] == batch_) batches.push_back(axis);
-    else if (dims[axis] == sequence_) sequences.push_back(axis);
-    else if (dims[axis] == product) products.push_back(axis);
-  }
-  if (products.size() == 1 && batches.empty() && sequences.empty()) return RowAxes{products[0], products[0]};
-  if (batches.empty() || sequences.empty()) return std::nullopt;
-  if (batches.size() > 1 || sequences.size() > 1 || !products.empty())
-    throw CannotPack{fmt::format("%{} has rows along several dims", padded_.values[value].name)};
-  return RowAxes{batches[0], sequences[0]};
+  const FoundRows found = find_row_axes(padded_.values[value].type, batch_, sequence_);
+  if (found.several) throw CannotPack{fmt::format("%{} has rows along several dims", padded_.values[value].name)};
+  return found.axes;
 }
 
 RowPacker::Dims RowPacker::packed_dims(const Dims& dims, const RowAxes& axes) const {

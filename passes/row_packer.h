@@ -14,6 +14,7 @@
 
 #include "ir/module.h"
 #include "passes/mask_proof.h"
+#include "passes/row_axes.h"
 
 namespace anydim::passes {
 
@@ -27,17 +28,6 @@ enum class PackedForm : std::uint8_t {
 // Thrown where an op stands in the way; caught by remove_padding().
 struct CannotPack {
   std::string reason;
-};
-
-// Which axes of a padded value count batch and sequence; equal where one axis counts their product.
-struct RowAxes {
-  std::size_t batch = 0, sequence = 0;
-  bool merged() const { return batch == sequence; }
-  bool leading() const { return batch == 0 && sequence <= 1; }
-  // Axes of the packed value: the sequence's axis, moved up where the batch's stood before it.
-  std::size_t rows() const { return sequence - (batch < sequence ? 1 : 0); }
-  std::size_t packed(std::size_t axis) const { return axis - (!merged() && batch < axis ? 1 : 0); }
-  bool operator==(const RowAxes&) const = default;
 };
 
 // What a call must supply beside the model's inputs, and when it may take this way at all.

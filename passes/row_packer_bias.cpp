@@ -108,11 +108,8 @@ class RowPacker::BetweenRows {
         return add(Op::where, {all, operands[0], operands[1]});
       }
       case Kind::Apply: {
-        if (step.flags != 0 || step.check >= 0)
-          packer_.refuse(attention_, fmt::format("adds something to its scores by way of {}", info(step.op).text));
-        Attributes attributes;
-        if (step.op == Op::cast) attributes.emplace("to", step.dtype);
-        return add(step.op, std::move(operands), std::move(attributes));
+        if (step.check >= 0) packer_.refuse(attention_, fmt::format("adds something to its scores by way of {}", info(step.op).text));
+        return add(step.op, std::move(operands), step_attributes(step));
       }
       case Kind::Load: {
         const auto buffer = static_cast<std::size_t>(step.buffer);

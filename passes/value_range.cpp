@@ -54,24 +54,26 @@ class OpRange {
 
   // ---- Corners ----
 
-  // The op on numbers, in floats of the step's own dtype, for integers in f64.
-  double at(double a, double b) const {
-    const DType dtype = is_float(step_.dtype) ? step_.dtype : DType::F64;
+  bool is_narrow() const { return step_.dtype == DType::F16 || step_.dtype == DType::BF16; }
+
+  // The op on numbers of a dtype.
+  double at(double a, double b, DType dtype) const {
     std::vector<Tensor> numbers{tensor_of(dtype, a)};
     if (operands_.size() > 1) numbers.push_back(tensor_of(dtype, b));
     return apply_elementwise(scalar_op(step_), dtype, numbers)->real_at(0);
   }
 
-  // Of an op that rises or falls along each operand, whatever the other one is.
+  // Of an op that rises or falls along each operand, whatever the other one is: in floats of the step's own dtype, and of f32 where that is narrower, since kernels need
+  // not round between ops; for integers in f64.
   ValueRange corners() const { return corners({operand(0).low, operand(0).high}); }
   ValueRange corners(std::initializer_list<double> firsts) const {
     const ValueRange second = operands_.size() > 1 ? operand(1) : number_range(0);
     ValueRange result = none;
     for (const double a : firsts) {
       for (const double b : {second.low, second.high}) {
-        const double value = at(a, b);
-        if (std::isnan(value)) return every_value(step_.dtype);
-        result = united(result, is_float(step_.dtype) ? number_range(value) : outwards(value));
+        const double value = at(a, b, is_float(step_.dtype) ? step_.dtype : DType::F64), wide = is_narrow() ? at(a, b, DType::F32) : value;
+        if (std::isnan(value) || std::isnan(wide)) return every_value(step_.dtype);
+        result = united(result, is_float(step_.dtype) ? united(number_range(value), number_range(wide)) : outwards(value));
       }
     }
     return result;

@@ -53,7 +53,7 @@ std::string difference(const std::vector<Tensor>& got, const std::vector<Tensor>
   return {};
 }
 
-std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t call) {
+std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t call, const std::set<Op>& only) {
   Module module = graph.module;
   infer_types(module);
   Function& main = module.functions[0];
@@ -66,6 +66,7 @@ std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t cal
       if (operand != no_value) operand = renamed[operand];
     const Binding copy = binding;
     bindings.push_back(std::move(binding));
+    if (!only.empty() && !only.contains(copy.op)) continue;
     if (info(copy.op).has(traits::moves) || info(copy.op).has(traits::literal)) continue;
     for (ValueId result : copy.results) {
       const Type type = main.values[result].type;

@@ -1,0 +1,182 @@
+#include "passes/hide_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/expand.h"
+#include "ir/infer.h"
+#include "ir/scalar_program.h"
+#include "passes/mask_proof.h"
+#include "passes/row_axes.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+using Dims = std::vector<Dim>;
+
+MaskVerdict first_mask(const Function& function) {
+  MaskVerdict first{.reason = "no attention was recognised"};
+  bool seen = false;
+  for (const Binding& binding : function.body.bindings) {
+    if (binding.op != Op::attention) continue;
+    MaskVerdict verdict = find_mask(function, function.body, binding);
+    if (verdict.finding) return verdict;
+    if (!std::exchange(seen, true)) first = std::move(verdict);
+  }
+  return first;
+}
+
+class RowHider {
+ public:
+  RowHider(Function& function, const MaskFinding& finding)
+      : function_(function), finding_(finding), mask_(function.tensor_type(finding.mask)) {}
+
+  void hide_reach() {
+    std::vector<Binding> bindings = std::exchange(function_.body.bindings, {});
+    const ValueId hidden = hidden_in_clean_calls();
+    for (Binding& binding : bindings) {
+      if (binding.op == Op::attention) {
+        for (const std::size_t i : {1u, 2u}) binding.operands[i] = ordinary(binding.operands[i], hidden, binding.source);
+      } else if (binding.op == Op::reduce_sum && sums_rows(binding)) {
+        binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source);
+      }
+      function_.body.bindings.push_back(std::move(binding));
+    }
+  }
+
+  // The first result whose rows are not found.
+  std::string hide_results() {
+    const ValueId hidden = hidden_rows();
+    for (std::size_t i = 0; i < function_.body.results.size(); ++i) {
+      ValueId& result = function_.body.results[i];
+      if (rows(result).several) return fmt::format("result %{} has rows along several dims", function_.values[result].name);
+      result = without_rows(result, hidden, "");
+    }
+    return "";
+  }
+
+ private:
+  FoundRows rows(ValueId value) const { return find_row_axes(function_.values[value].type, mask_.dims[0], mask_.dims[1]); }
+
+  bool sums_rows(const Binding& binding) const {
+    const ValueId source = binding.operands[0];
+    const auto axes = rows(source).axes;
+    return axes && !axes->merged() && normalised_axes(binding, function_.tensor_type(source).rank()) == std::vector{axes->sequence};
+  }
+
+  ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {}, const Dims& dims = {}, const std::string& source = "") {
+    const ValueId result = function_.add_value("hidden");
+    function_.body.bindings.push_back({.op = op,
+                                       .operands = std::move(operands),
+                                       .results = {result},
+                                       .attributes = std::move(attributes),
+                                       .dims = dims,
+                                       .source = source});
+    return result;
+  }
+
+  ValueId number(DType dtype, std::int64_t value) {
+    ScalarStep step{.dtype = dtype, .real = static_cast<double>(value), .integer = value};
+    return add(Op::constant, {}, {{"value", constant_tensor(step)}});
+  }
+
+  ValueId question() {
+    std::vector<ValueId> values;
+    for (const ScalarStep& step : finding_.question.steps) {
+      std::vector<ValueId> operands;
+      for (const std::int32_t operand : step.operands) operands.push_back(values[static_cast<std::size_t>(operand)]);
+      switch (step.kind) {
+        case ScalarStep::Kind::Load: values.push_back(finding_.mask); break;
+        case ScalarStep::Kind::Constant: values.push_back(add(Op::constant, {}, {{"value", constant_tensor(step)}})); break;
+        default: values.push_back(add(step.op, std::move(operands), step_attributes(step))); break;
+      }
+    }
+    return values.back();
+  }
+
+  // (batch, sequence), bool
+  ValueId hidden_rows() {
+    const bool asked = !finding_.question.steps.empty();
+    if (!asked && mask_.dtype != DType::Bool) return add(Op::equal, {finding_.mask, number(mask_.dtype, 1 - finding_.kept)});
+    const ValueId truth = asked ? question() : finding_.mask;
+    return finding_.kept != 0 ? add(Op::logical_not, {truth}) : truth;
+  }
+
+  // None where an entry is neither 0 nor 1: what such a row sees is not known.
+  ValueId hidden_in_clean_calls() {
+    const ValueId hidden = hidden_rows();
+    if (!finding_.question.steps.empty() || mask_.dtype == DType::Bool) return hidden;
+    const ValueId zero = add(Op::equal, {finding_.mask, number(mask_.dtype, 0)}),
+                  one = add(Op::equal, {finding_.mask, number(mask_.dtype, 1)});
+    const ValueId other = add(Op::cast, {add(Op::logical_not, {add(Op::logical_or, {zero, one})})}, {{"to", DType::I64}});
+    const ValueId count = add(Op::reduce_sum, {other}, {{"axes", std::vector<std::int64_t>{0, 1}}});
+    return add(Op::logical_and, {hidden, add(Op::equal, {count, number(DType::I64, 0)})});
+  }
+
+  // `hidden` with the dims of batch and sequence where the value has them and 1 elsewhere; nothing where the value has no rows.
+  std::optional<ValueId> placed(ValueId value, ValueId hidden, const std::string& source) {
+    const auto axes = rows(value).axes;
+    if (!axes) return std::nullopt;
+    const TensorType& type = function_.tensor_type(value);
+    Dims dims(type.rank(), Dim(1));
+    for (const std::size_t axis : {axes->batch, axes->sequence}) dims[axis] = type.dims[axis];
+    if (axes->sequence < axes->batch) hidden = add(Op::transpose, {hidden}, {{"perm", std::vector<std::int64_t>{1, 0}}}, {}, source);
+    return add(Op::dyn_reshape, {hidden, add(Op::shape, {}, {}, dims, source)}, {}, {}, source);
+  }
+
+  // Zeros at hidden rows; the value itself where it has none.
+  ValueId without_rows(ValueId value, ValueId hidden, const std::string& source) {
+    const auto where = placed(value, hidden, source);
+    if (!where) return value;
+    return add(Op::where, {*where, number(function_.tensor_type(value).dtype, 0), value}, {}, {}, source);
+  }
+
+  // Keys and values at hidden rows, which weigh nothing where rows take part, as they are where they are ordinary numbers: hidden rows that a model reads see them.
+  ValueId ordinary(ValueId value, ValueId hidden, const std::string& source) {
+    const auto where = placed(value, hidden, source);
+    if (!where) return value;
+    const DType dtype = function_.tensor_type(value).dtype;
+    const ValueId most = add(Op::constant, {}, {{"value", constant_tensor({.dtype = dtype, .real = 1e15})}});
+    const ValueId is_ordinary = add(Op::less_equal, {add(Op::abs, {value}, {}, {}, source), most}, {}, {}, source);
+    const ValueId other = add(Op::logical_and, {*where, add(Op::logical_not, {is_ordinary}, {}, {}, source)}, {}, {}, source);
+    return add(Op::where, {other, number(dtype, 0), value}, {}, {}, source);
+  }
+
+  Function& function_;
+  const MaskFinding& finding_;
+  const TensorType mask_;
+};
+
+}  // namespace
+
+HiddenRows hide_rows(const Module& module, const HideOptions& options) {
+  HiddenRows result{.module = module};
+  if (!options.results && !options.reach) return result;
+  Function& function = result.module.functions.at(0);
+  const MaskVerdict verdict = first_mask(function);
+  if (!verdict.finding) {
+    result.reason = verdict.reason;
+    return result;
+  }
+  const TensorType mask = function.tensor_type(verdict.finding->mask);
+  if (mask.dims[0].is_constant() || mask.dims[1].is_constant() || mask.dims[0] == mask.dims[1]) {
+    result.reason = fmt::format("batch and sequence of %{} are not two unknown dims", function.values[verdict.finding->mask].name);
+    return result;
+  }
+  RowHider hider(function, *verdict.finding);
+  if (options.reach) hider.hide_reach();
+  if (options.results) result.reason = hider.hide_results();
+  infer_types(result.module);
+  return result;
+}
+
+}  // namespace anydim::passes

@@ -1,0 +1,416 @@
+#include "tests/fuzz/padding_model.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "ir/type.h"
+
+namespace anydim::tests {
+
+using namespace ir;
+
+namespace {
+
+const std::vector<std::string> integers{"i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"};
+const std::vector<std::string> floats{"f32", "f64", "f16", "bf16"};
+
+class Writer {
+ public:
+  explicit Writer(std::uint64_t seed) : random_(seed * 2654435761u + 17) {}
+
+  PaddingModel run() {
+    choose_mask();
+    text_ += "  %one = constant(f32 () [1])\n  %zero = constant(f32 () [0])\n";
+    fill_ = pick({"-inf", "-3.4028234663852886e38", "-3.4028234663852886e38", "-1e38", "-1e37", "-1e33", "-1e31", "-1e30", "-1e9", "-10000",
+                  "-500"});
+    line("low", "constant(f32 () [" + fill_ + "])");
+    expand("m4", "(1, 2)");
+    expand("r4", "(1, 3)");
+    positions();
+    line("bias", between(mask_bias()));
+    rows();
+    const int layers = chance(0.4) ? 2 : 1;
+    for (int i = 0; i < layers; ++i) layer(i);
+    results();
+    const std::string inputs =
+        fmt::format("%ids: Tensor[(b, s), i64]{}{}", masked_by_ids_ ? "" : ", %m: Tensor[(b, s), " + mask_type_ + "]",
+                    model_.real_rows ? ", %rows: Tensor[(b, s, 8), f32]" : "");
+    model_.text = fmt::format("fn @main({}) where b in [0, 64], s in [0, 32] {{\n{}  return {}\n}}\n", inputs, text_, returned_);
+    model_.mask = masked_by_ids_ ? 0 : 1;
+    model_.mask_dtype = *dtype_named(mask_type_);
+    return model_;
+  }
+
+ private:
+  template <typename T>
+  T pick(const std::vector<T>& from) {
+    return from[random_() % from.size()];
+  }
+  std::string pick(std::initializer_list<const char*> from) {
+    return *(from.begin() + static_cast<std::ptrdiff_t>(random_() % from.size()));
+  }
+  bool chance(double p) { return std::uniform_real_distribution<double>(0, 1)(random_) < p; }
+
+  std::string line(const std::string& name, const std::string& value) {
+    text_ += fmt::format("  %{} = {}\n", name, value);
+    return name;
+  }
+  std::string fresh(const std::string& value) { return line(fmt::format("t{}", count_++), value); }
+  std::string number(const std::string& type, const std::string& value) { return fresh(fmt::format("constant({} () [{}])", type, value)); }
+  std::string op(const std::string& name, const std::string& a) { return fresh(fmt::format("{}(%{})", name, a)); }
+  std::string op(const std::string& name, const std::string& a, const std::string& b) {
+    return fresh(fmt::format("{}(%{}, %{})", name, a, b));
+  }
+  std::string where(const std::string& c, const std::string& a, const std::string& b) {
+    return fresh(fmt::format("where(%{}, %{}, %{})", c, a, b));
+  }
+  std::string cast(const std::string& a, const std::string& to) { return fresh(fmt::format("cast(%{}) {{to = {}}}", a, to)); }
+  void expand(const std::string& name, const std::string& axes) {
+    line(name, fmt::format("expand_dims(%{}) {{axes = {}}}", masked_by_ids_ ? "ids" : "m", axes));
+  }
+
+  void choose_mask() {
+    masked_by_ids_ = chance(0.12);
+    mask_type_ = masked_by_ids_ || chance(0.35) ? "i64" : chance(0.15) ? "bool" : chance(0.6) ? pick(integers) : pick(floats);
+    inverted_ = !masked_by_ids_ && chance(0.2);
+  }
+
+  void positions() {
+    text_ +=
+        "  %ns = dim(s)\n  %begin = constant(i64 () [0])\n  %step = constant(i64 () [1])\n  %range = dyn.arange(%begin, %ns, %step)\n"
+        "  %i = expand_dims(%range) {axes = (1)}\n  %j = expand_dims(%range) {axes = (0)}\n";
+  }
+
+  // ---- The mask ----
+
+  void meant() {
+    model_.kept_entry = inverted_ ? 0 : 1;
+    model_.hidden_entry = 1 - *model_.kept_entry;
+  }
+
+  // 1 in f32 where the key is hidden, as exporters write it; `entries` is m4 or what stands for it.
+  std::string hidden_real(const std::string& entries) {
+    const std::string real = cast(entries, "f32");
+    return inverted_ ? real : op("sub", "one", real);
+  }
+  std::string hidden_bool(const std::string& entries) {
+    if (!masked_by_ids_ && chance(0.4) && mask_type_ != "bool") return op("equal", entries, number(mask_type_, inverted_ ? "1" : "0"));
+    const std::string truth = mask_type_ == "bool" ? entries : cast(entries, "bool");
+    return inverted_ ? truth : op("not", truth);
+  }
+
+  std::string mask_bias() {
+    if (masked_by_ids_) {
+      model_.what = "ids";
+      model_.kept_entry = 1;
+      model_.hidden_entry = 0;
+      return where(chance(0.3) ? op("equal", "m4", number("i64", "0")) : hidden_bool("m4"), "low", "zero");
+    }
+    switch (random_() % 8) {
+      case 0:
+        model_.what = "additive";
+        meant();
+        return op("mul", hidden_real("m4"), "low");
+      case 1:
+        model_.what = "selected";
+        meant();
+        return where(hidden_bool("m4"), "low", "zero");
+      case 2: {
+        model_.what = "pairs";
+        meant();
+        const std::string both =
+            inverted_ ? op("max", cast("r4", "f32"), cast("m4", "f32")) : op("sub", "one", op("mul", cast("r4", "f32"), cast("m4", "f32")));
+        return chance(0.5) ? op("mul", both, "low") : where(cast(both, "bool"), "low", "zero");
+      }
+      case 3:
+      case 4: return attack();
+      default: return circuit();
+    }
+  }
+
+  // What a wrong arithmetic takes for a mask.
+  std::string attack() {
+    const std::string m = chance(0.8) ? "m4" : "r4", wide = cast(m, "i64"), off = op("sub", wide, number("i64", "1"));  // -1 at 0, 0 at 1
+    const std::string large = number("f32", pick({"1e31", "1e38", "3e38"}));
+    const std::string hidden = op("sub", number("i64", "1"), wide);
+    const int kind = static_cast<int>(random_() % 9);
+    model_.what = fmt::format("attack {}", kind);
+    switch (kind) {
+      case 0: return op("mul", cast(cast(off, pick(integers)), "f32"), large);
+      case 1: {
+        const std::string type = pick({"i32", "u32", "u8", "i16", "u64"}), half = number(type, type == "u8"    ? "16"
+                                                                                               : type == "i16" ? "256"
+                                                                                               : type == "u64" ? "4294967296"
+                                                                                                               : "65536");
+        return op("mul", cast(op("mul", op("mul", cast(hidden, type), half), half), "f32"), "low");
+      }
+      case 2: {
+        const std::string type = pick({"u8", "u16", "u32"});
+        return op("mul", cast(op("shift_left", cast(hidden, type), number(type, pick({"7", "8", "16", "31"}))), "f32"), "low");
+      }
+      case 3: {
+        const std::string tiny = op("mul", cast(hidden, "f32"), number("f32", pick({"1e-9", "1e-8", "6e-8", "1e-5"})));
+        const std::string half = cast(tiny, pick({"f16", "bf16"}));
+        return where(op("greater", cast(half, "f32"), "zero"), "low", "zero");
+      }
+      case 4: {
+        const std::string type = pick({"f32", "f16", "bf16"}), much = number(type, type == "f16" ? "2048" : type == "bf16" ? "256" : "1e8");
+        if (type != "f32") model_.loose = true;
+        return where(op("greater", op("add", cast(hidden, type), much), much), "low", "zero");
+      }
+      case 5: {
+        const std::string narrow =
+            cast(op("add", op("mul", hidden, number("i64", pick({"128", "200", "256", "32768"}))), number("i64", "0")),
+                 pick({"i8", "u8", "i16"}));
+        return where(op("greater", cast(narrow, "i64"), number("i64", "0")), "low", "zero");
+      }
+      case 6: return op("mul", cast(op("bit_not", cast(m, pick({"u8", "i8", "u16"}))), "f32"), chance(0.5) ? "low" : number("f32", "1e31"));
+      case 7: {  // positions that wrap
+        const std::string type = pick({"i32", "i64"}), far = number(type, type == "i32" ? "1073741824" : "2305843009213693952");
+        const std::string place = op("mul", cast(chance(0.5) ? "j" : "i", type), far);
+        return where(op("and", hidden_bool("m4"), op("greater_equal", place, number(type, "0"))), "low", "zero");
+      }
+      default: {  // sizes that wrap: arithmetic on sizes in i64 counts as exact (ir/shape_rules.h), for packed and padded calls alike
+        model_.loose = true;
+        const std::string size = op("mul", op("mul", "ns", number("i64", "2305843009213693952")), number("i64", pick({"2", "4", "8"})));
+        return where(op("and", hidden_bool("m4"), op("greater_equal", size, number("i64", "0"))), "low", "zero");
+      }
+    }
+  }
+
+  std::string small(const std::string& type) {
+    const bool is_unsigned = type[0] == 'u';
+    if (type == "bool") return number("bool", pick({"true", "false"}));
+    if (type[0] == 'f' || type[0] == 'b') return number(type, pick({"0", "1", "-1", "0.5", "2", "1e-3", "-3", "100"}));
+    return number(type, is_unsigned ? pick({"0", "1", "2", "3", "7", "100"}) : pick({"0", "1", "-1", "2", "-2", "3", "100", "-128"}));
+  }
+
+  // A few ops on entries, in any dtypes; what comes out is multiplied by the fill or selects it.
+  std::string circuit() {
+    model_.what = "circuit";
+    std::string value = chance(0.85) ? "m4" : "r4", type = mask_type_;
+    const int steps = 1 + static_cast<int>(random_() % 5);
+    for (int i = 0; i < steps; ++i) {
+      if (chance(0.35)) {
+        type = chance(0.6) ? pick(integers) : chance(0.7) ? pick(floats) : "bool";
+        value = cast(value, type);
+        continue;
+      }
+      if (type == "bool") {
+        if (chance(0.5)) value = op("not", value);
+        else value = op(pick({"and", "or", "xor"}), value, chance(0.5) ? small("bool") : cast("m4", "bool"));
+        continue;
+      }
+      const bool real = type[0] == 'f' || type[0] == 'b';
+      if (type == "f16" || type == "bf16") model_.loose = true;
+      if (chance(0.25)) {
+        value = op(pick({"equal", "less", "greater", "less_equal", "greater_equal"}), value, small(type));
+        type = "bool";
+      } else if (chance(0.2)) {
+        value = real ? op(pick({"abs", "neg", "sqrt", "exp", "tanh", "relu", "floor", "log"}), value)
+                     : op(type[0] == 'u' ? "bit_not" : pick({"abs", "neg", "bit_not"}), value);
+      } else if (!real && chance(0.2)) {
+        value = type[0] == 'u' ? op(pick({"shift_left", "shift_right", "bit_and", "bit_or"}), value, small(type))
+                               : op(pick({"bit_and", "bit_or", "bit_xor"}), value, small(type));
+      } else {
+        value = chance(0.7) ? op(pick({"add", "sub", "mul", "min", "max"}), value, small(type)) : op("sub", small(type), value);
+      }
+    }
+    if (type == "bool" && chance(0.7)) return chance(0.5) ? where(value, "low", "zero") : where(value, "zero", "low");
+    const std::string real = type == "f32" ? value : cast(value, "f32");
+    return op("mul", real, chance(0.8) ? "low" : number("f32", "1e31"));
+  }
+
+  // ---- Between rows ----
+
+  std::string between(const std::string& mask) {
+    if (chance(0.5)) return fmt::format("add(%{}, %zero)", mask);
+    const std::string distance = op("sub", "j", "i"), real = cast(distance, "f32"), far = op("abs", real);
+    const std::string slope = number("f32", pick({"-0.125", "-0.5", "-3", "0.25"}));
+    std::string term;
+    switch (random_() % 12) {
+      case 0: term = where(op("less_equal", "j", "i"), "zero", "low"); break;
+      case 1: term = where(op("less_equal", op("abs", distance), number("i64", "2")), "zero", "low"); break;
+      case 2: term = op("mul", far, slope); break;
+      case 3: term = op("exp", op("neg", far)); break;
+      case 4: term = op("neg", op("log", op("add", far, "one"))); break;
+      case 5: term = op("sin", real); break;
+      case 6: term = op("div", slope, op("add", far, "one")); break;
+      case 7: term = op("mul", fresh(fmt::format("pow(%{}, %{})", far, number("f32", pick({"2", "0.5"})))), slope); break;
+      case 8: term = fresh(fmt::format("mod(%{}, %{})", real, number("f32", "3"))); break;
+      case 9: term = op("mul", cast(op("sub", "ns", "j"), "f32"), slope); break;
+      case 10: term = where(op("less", "j", "i"), number("f32", pick({"-3", "-inf", "5"})), "zero"); break;
+      default: term = fresh("constant(f32 () [" + std::string(pick({"-3", "-5000", "7"})) + "])"); break;
+    }
+    model_.what += " + between";
+    return fmt::format("add(%{}, %{})", mask, term);
+  }
+
+  // ---- Layers ----
+
+  void rows() {
+    line("table", "constant(f32 (50, 8) @random(1))");
+    line("places", "constant(f32 (32, 8) @random(2))");
+    line("e", "gather(%table, %ids) {axis = 0}");
+    text_ += "  %from = constant(i64 (1) [0])\n  %to = shape(s)\n  %p = dyn.strided_slice(%places, %from, %to)\n";
+    line("x0", "add(%e, %p)");
+    model_.real_rows = chance(0.15);
+    if (model_.real_rows) line("x1", "add(%x0, %rows)");
+    top_ = model_.real_rows ? "x1" : "x0";
+  }
+
+  std::string weight(int seed, const std::string& scale) {
+    const std::string plain = fresh(fmt::format("constant(f32 (8, 8) @random({}))", seed));
+    return scale == "1" ? plain : op("mul", plain, number("f32", scale));
+  }
+
+  std::string heads(const std::string& value, const std::string& perm) {
+    const std::string shape = fresh("shape(b, s, 2, 4)"), split = fresh(fmt::format("dyn.reshape(%{}, %{})", value, shape));
+    return fresh(fmt::format("transpose(%{}) {{perm = {}}}", split, perm));
+  }
+
+  void layer(int index) {
+    const std::string gain = fresh(fmt::format("constant(f32 (8) @random({}))", 6 + index));
+    const std::string epsilon = chance(0.8) ? "1e-5" : pick({"0", "-0.05", "-0.3", "1e-12"});
+    const std::string normed = fresh(fmt::format("layer_norm(%{}, %{}) {{axis = -1, epsilon = {}}}", top_, gain, epsilon));
+    const std::string keys = chance(0.85) ? normed : top_;
+    const std::string scale = chance(0.7) ? "1" : pick({"30", "1e4", "1e16", "1e32"});
+    if (scale != "1") model_.loose = true;
+    const std::string q0 = op("matmul", normed, weight(3 + 10 * index, scale)), k0 = op("matmul", keys,
+                                                                                        weight(4 + 10 * index, chance(0.5)       ? "1"
+                                                                                                               : scale == "1e32" ? "1"
+                                                                                                                                 : scale));
+    const std::string v0 = op("matmul", normed, weight(5 + 10 * index, "1"));
+    const std::string q = heads(q0, "(0, 2, 1, 3)"), v = heads(v0, "(0, 2, 1, 3)");
+    std::string mixed;
+    if (chance(0.5)) {
+      mixed = fresh(fmt::format("attention(%{}, %{}, %{}, %bias) {{scale = 0.5}}", q, heads(k0, "(0, 2, 1, 3)"), v));
+    } else {
+      const std::string scores = op("mul", op("matmul", q, heads(k0, "(0, 2, 3, 1)")), number("f32", "0.5"));
+      const bool selects = model_.what == "selected" && chance(0.5);
+      const std::string biased = selects ? where(hidden_bool("m4"), "low", scores) : op("add", scores, "bias");
+      mixed = op("matmul", fresh(fmt::format("softmax(%{}) {{axis = -1}}", biased)), v);
+    }
+    const std::string together = fresh(fmt::format("transpose(%{}) {{perm = (0, 2, 1, 3)}}", mixed)), shape = fresh("shape(b, s, 8)");
+    std::string out = fresh(fmt::format("dyn.reshape(%{}, %{})", together, shape));
+    out = op("add", out, top_);
+    if (chance(0.3)) {  // by way of rows of all sequences
+      const std::string merged = fresh("shape(b*s, 8)"), flat = fresh(fmt::format("dyn.reshape(%{}, %{})", out, merged));
+      out =
+          fresh(fmt::format("dyn.reshape(%{}, %{})", op("tanh", op("matmul", flat, weight(8 + 10 * index, "1"))), fresh("shape(b, s, 8)")));
+    }
+    top_ = out;
+  }
+
+  // ---- Results ----
+
+  void results() {
+    line("h", "add(%" + top_ + ", %zero)");
+    std::vector<std::string> names;
+    if (chance(0.8)) names.push_back("%h");
+    const int pooling = static_cast<int>(random_() % 9);
+    const std::string entries = fresh(fmt::format("expand_dims(%{}) {{axes = (-1)}}", masked_by_ids_ ? "ids" : "m"));
+    const auto sum = [&](const std::string& value) { return fresh(fmt::format("reduce_sum(%{}) {{axes = (1)}}", value)); };
+    const auto shown = [&] { return where(hidden_bool(entries), "zero", "one"); };
+    if (pooling <= 2) {
+      const std::string w = shown(), count = op("max", sum(w), number("f32", pooling == 0 ? "1e-9" : "0"));
+      line("pooled", fmt::format("div(%{}, %{})", sum(op("mul", "h", w)), count));
+    } else if (pooling == 3) {
+      line("pooled", fmt::format("reduce_sum(%{}) {{axes = (1)}}", where(hidden_bool(entries), "zero", "h")));
+    } else if (pooling == 4) {  // weights that a wrong arithmetic takes for 0 at hidden rows
+      const std::string type = pick({"f32", "f16", "i32", "u8", "bf16"}), much = number(type, type == "f16"    ? "2048"
+                                                                                              : type == "bf16" ? "256"
+                                                                                              : type == "u8"   ? "255"
+                                                                                              : type == "i32"  ? "2147483647"
+                                                                                                               : "1e8");
+      if (type == "f16" || type == "bf16") model_.loose = true;
+      const std::string w = op("add", cast(entries, type), much), taken = cast(op(pick({"greater", "less"}), w, much), "f32");
+      line("pooled", fmt::format("reduce_sum(%{}) {{axes = (1)}}", op("mul", "h", taken)));
+    } else if (pooling == 5) {
+      const std::string first = fresh("strided_slice(%h) {starts = (0), ends = (1), axes = (1)}");
+      line("pooled", fmt::format("squeeze(%{}) {{axes = (1)}}", first));
+    } else if (pooling == 6) {
+      line("pooled", "dyn.reshape(%h, %" + fresh("shape(b*s, 8)") + ")");
+    } else if (pooling == 7 && chance(0.5)) {
+      line("pooled", "reduce_max(%h) {axes = (1)}");
+    } else {
+      line("pooled", "tanh(%h)");
+    }
+    if (names.empty() || chance(0.8)) names.emplace_back("%pooled");
+    returned_ = fmt::format("{}", names.size() == 2 ? names[0] + ", " + names[1] : names[0]);
+  }
+
+  std::mt19937_64 random_;
+  PaddingModel model_;
+  std::string text_, mask_type_, fill_, top_, returned_;
+  bool masked_by_ids_ = false, inverted_ = false;
+  int count_ = 0;
+};
+
+constexpr std::int64_t batch = 3, length = 6;
+
+void set_entry(Tensor& mask, std::int64_t at, std::int64_t entry) {
+  if (is_float(mask.dtype())) mask.set_real(at, static_cast<double>(entry));
+  else mask.set_integer(at, entry);
+}
+
+}  // namespace
+
+PaddingModel padding_model(std::uint64_t seed) { return Writer(seed).run(); }
+
+std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t seed) {
+  std::mt19937_64 random(seed + 1000003);
+  const std::int64_t kept = model.kept_entry.value_or(1), hidden = model.hidden_entry.value_or(0);
+  std::vector<PaddingCall> calls;
+  const auto add = [&](const std::string& kind, const auto& shows) {
+    Tensor ids(DType::I64, {batch, length}), mask(model.mask_dtype, {batch, length}), rows(DType::F32, {batch, length, 8});
+    for (std::int64_t at = 0; at < batch * length; ++at) {
+      const bool shown = shows(at / length, at % length);
+      ids.set_integer(at, 1 + static_cast<std::int64_t>(random() % 49));
+      if (model.mask == 0) ids.set_integer(at, shown ? ids.integer_at(at) : 0);
+      set_entry(mask, at, shown ? kept : hidden);
+      for (std::int64_t e = 0; e < 8; ++e) rows.set_real(at * 8 + e, static_cast<double>(random() % 100) / 50 - 1);
+    }
+    PaddingCall call{.kind = kind, .inputs = {ids}};
+    if (model.mask == 1) call.inputs.push_back(mask);
+    if (model.real_rows) call.inputs.push_back(rows);
+    calls.push_back(std::move(call));
+  };
+  add("all", [](auto, auto) { return true; });
+  add("end", [](auto b, auto s) { return s < 2 * b + 1; });
+  add("front", [](auto b, auto s) { return s >= 2 * b; });
+  add("inside", [](auto b, auto s) { return (s + b) % 3 != 1 || s == 0; });
+  add("one row", [](auto b, auto s) { return s == b; });
+  add("an empty sequence", [](auto b, auto s) { return b != 1 && s < 4; });
+  add("hidden first", [](auto b, auto s) { return s > 0 && s != b + 1; });
+  add("none", [](auto, auto) { return false; });
+  if (model.mask == 1 && model.mask_dtype != DType::Bool) {
+    add("an entry of 2", [](auto b, auto s) { return s < 4 - b; });
+    set_entry(calls.back().inputs[1], 2, 2);
+    calls.back().zero_or_one = false;
+  }
+  return calls;
+}
+
+PaddingCall changed_rows(const PaddingModel& model, const PaddingCall& call, const std::vector<bool>& rows) {
+  PaddingCall changed = call;
+  for (Tensor& input : changed.inputs) {
+    Tensor copy(input.dtype(), input.dims());
+    std::ranges::copy(input.bytes(), copy.mutable_bytes().begin());
+    input = copy;
+  }
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (!rows[at]) continue;
+    const auto place = static_cast<std::int64_t>(at);
+    if (model.mask == 1) changed.inputs[0].set_integer(place, (changed.inputs[0].integer_at(place) + 17) % 50);
+    for (std::int64_t e = 0; model.real_rows && e < 8; ++e)
+      changed.inputs.back().set_real(place * 8 + e, 3.5 * static_cast<double>(e % 3) - 2);
+  }
+  return changed;
+}
+
+}  // namespace anydim::tests
