@@ -62,7 +62,7 @@ struct CompileOptions {
   bool database_optional = false;                       // one that is missing or cannot be read is no error
   bool keep_kernels = true;                             // false: no cache on disk
   std::optional<std::int64_t> memory_limit{};           // bytes of one call
-  MaskedRows masked_rows = MaskedRows::Keep;
+  MaskedRows masked_rows = MaskedRows::Keep;            // of Model (api/model.h); compile() leaves them as the module has them
   bool keep_originals = false;  // constants stay readable as the model has them, for checking kernels against the reference
   bool background = true;       // the rest of the tables is compiled beside the calls
   bool static_only = false;     // refuse what the graph executor does not take

@@ -26,7 +26,7 @@ std::vector<Tensor> evaluate_binding(const Function& function, const Binding& bi
 // target. Nothing where integers are divided by zero.
 std::optional<Tensor> apply_elementwise(const ScalarOp& op, DType to, std::span<const Tensor> operands);
 
-// A program of constants, ops and one buffer's element without an index, on each element of that buffer. Throws Error{Inputs} where integers are divided by zero.
+// A program of constants, ops and one buffer's element without an index, on each element of that buffer. No integer is divided by zero.
 Tensor apply_program(const ScalarProgram& program, const Tensor& buffer);
 
 }  // namespace anydim::ir

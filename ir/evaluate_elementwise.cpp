@@ -150,7 +150,7 @@ Tensor apply_program(const ScalarProgram& program, const Tensor& buffer) {
         std::vector<Tensor> operands;
         for (const std::int32_t operand : step.operands) operands.push_back(values[static_cast<std::size_t>(operand)]);
         auto value = apply_elementwise(scalar_op(step), step.dtype, operands);
-        if (!value) throw Error(ErrorKind::Inputs, division_by_zero(std::string(info(step.op).text), ""));
+        internal_check(value.has_value(), "a program of one element divides by what is known not to be 0");
         values.push_back(*std::move(value));
         continue;
       }

@@ -18,6 +18,17 @@ ScalarOp scalar_op(const ScalarStep& step) {
   return op;
 }
 
+Attributes step_attributes(const ScalarStep& step) {
+  const ScalarOp op = scalar_op(step);
+  const auto flag = [](bool holds) { return std::int64_t{holds ? 1 : 0}; };
+  switch (step.op) {  // NOLINT: the others have none
+    case Op::cast: return {{"to", step.dtype}};
+    case Op::mod: return {{"truncate", flag(op.truncate)}};
+    case Op::is_inf: return {{"negative", flag(op.negative)}, {"positive", flag(op.positive)}};
+    default: return {};
+  }
+}
+
 Tensor constant_tensor(const ScalarStep& step) {
   Tensor tensor(step.dtype, {});
   if (is_float(step.dtype)) tensor.set_real(0, step.real);

@@ -11,6 +11,8 @@ namespace anydim::ir {
 
 // The op of an Apply step, with its flags.
 ScalarOp scalar_op(const ScalarStep& step);
+// Attributes that make a binding of it.
+Attributes step_attributes(const ScalarStep& step);
 
 // The number of a Constant step, of rank 0.
 Tensor constant_tensor(const ScalarStep& step);

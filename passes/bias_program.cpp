@@ -316,17 +316,6 @@ void build_element(ElementProgram& element, const Function& function, const Bloc
   finish(element, value, index);
 }
 
-Attributes step_attributes(const ScalarStep& step) {
-  const ScalarOp op = scalar_op(step);
-  const auto flag = [](bool holds) { return std::int64_t{holds ? 1 : 0}; };
-  switch (step.op) {  // NOLINT: the others have none
-    case Op::cast: return {{"to", step.dtype}};
-    case Op::mod: return {{"truncate", flag(op.truncate)}};
-    case Op::is_inf: return {{"negative", flag(op.negative)}, {"positive", flag(op.positive)}};
-    default: return {};
-  }
-}
-
 std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::size_t step) {
   std::set<std::size_t> needed{step};
   EntryFunction found;

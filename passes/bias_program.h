@@ -34,9 +34,6 @@ struct IndexSymbol {
 void build_element(ElementProgram& element, const ir::Function& function, const ir::Block& block, ir::ValueId value,
                    const std::vector<ir::Dim>& index, const std::vector<IndexSymbol>& symbols);
 
-// Attributes of the op of an Apply step, for a binding.
-ir::Attributes step_attributes(const ir::ScalarStep& step);
-
 // A step that reads nothing but one entry of a parameter: the function of that entry which it computes, as a program whose only Load has no index.
 struct EntryFunction {
   std::int32_t buffer = -1;

@@ -273,11 +273,24 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
   }
 }
 
+// Rows stand one after the other where nothing but dims of 1 comes before them.
+bool RowPacker::rows_first(ValueId value, const RowAxes& axes) const {
+  const Dims& dims = type(value).dims;
+  if (axes.sequence < axes.batch) return false;
+  for (std::size_t axis = 0; axis < axes.sequence; ++axis)
+    if (axis != axes.batch && !dims[axis].is_constant(1)) return false;
+  return true;
+}
+
 ValueId RowPacker::pack_reshape(const Binding& binding, const RowAxes& axes) {
-  const ValueId source = binding.operands[0];
-  const auto from = row_axes(source);
-  if (!from || !from->leading() || !axes.leading()) refuse(binding, "takes rows apart or joins them with other dims");
-  return reshaped(packed(source), packed_dims(type(binding.results[0]).dims, axes), binding);
+  // A reshape of a reshape is one of its operand, whatever dims stand between.
+  for (const Binding* view = &binding; rows_first(binding.results[0], axes) && view != nullptr && info(view->op).has(traits::reshapes);
+       view = definition(view->operands[0])) {
+    const ValueId source = view->operands[0];
+    const auto from = find_row_axes(padded_.values[source].type, batch_, sequence_).axes;
+    if (from && rows_first(source, *from)) return reshaped(packed(source), packed_dims(type(binding.results[0]).dims, axes), binding);
+  }
+  refuse(binding, "takes rows apart or joins them with other dims");
 }
 
 ValueId RowPacker::pack_transpose(const Binding& binding, const RowAxes& axes) {

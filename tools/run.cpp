@@ -115,6 +115,9 @@ void run(const RunOptions& options, const CommonOptions& common) {
     throw Error(ErrorKind::CommandLine, fmt::format("--record needs the virtual machine, not --executor {}", common.executor));
   CompileOptions compile = compile_options(common);
   compile.outputs = options.outputs;
+  if (compile.masked_rows == MaskedRows::Zero && (common.executor == "reference" || common.executor == "graph") && compile.warn)
+    compile.warn(
+        fmt::format("masked rows of results are not zero but as the model computes them: --executor {} runs it as it is", common.executor));
   const NamedTensors inputs = read_inputs(options.inputs);
   ir::Module module = load_model(options.model);
   const Results results = common.executor == "reference" ? run_reference(std::move(module), options, compile, inputs)

@@ -303,7 +303,24 @@ class Writer {
       out =
           fresh(fmt::format("dyn.reshape(%{}, %{})", op("tanh", op("matmul", flat, weight(8 + 10 * index, "1"))), fresh("shape(b, s, 8)")));
     }
-    top_ = out;
+    top_ = laid_out(out);
+  }
+
+  // Rows by way of other layouts.
+  std::string laid_out(const std::string& rows) {
+    const auto reshape = [&](const std::string& value, const std::string& dims) {
+      return fresh(fmt::format("dyn.reshape(%{}, %{})", value, fresh("shape(" + dims + ")")));
+    };
+    switch (random_() % 10) {
+      case 0: return reshape(op("abs", reshape(rows, "b, 1, s, 2, 4")), "b, s, 8");
+      case 1: return reshape(reshape(rows, "b, s*8"), "b, s, 8");
+      case 2: {
+        const std::string turned = op("tanh", fresh(fmt::format("transpose(%{}) {{perm = (1, 0, 2)}}", rows)));
+        return fresh(fmt::format("transpose(%{}) {{perm = (1, 0, 2)}}", turned));
+      }
+      case 3: return op("add", rows, fresh(fmt::format("reduce_mean(%{}) {{axes = (2), keepdims = 1}}", rows)));
+      default: return rows;
+    }
   }
 
   // ---- Results ----

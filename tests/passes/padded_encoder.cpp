@@ -14,7 +14,7 @@ using namespace ir;
 
 std::string text_of(const Encoder& encoder) {
   return fmt::format(R"(
-fn @main(%ids: Tensor[(b, s), i64], %m: Tensor[(b, s), {}]{}) where b in [0, 64], s in [0, 32] {{
+fn @main(%ids: Tensor[(b, s), i64]{}{}) where b in [0, 64], s in [0, 32] {{
   %table = constant(f32 (50, 8) @random(1))
   %places = constant(f32 (32, 8) @random(2))
   %wq = constant(f32 (8, 8) @random(3))
@@ -26,7 +26,7 @@ fn @main(%ids: Tensor[(b, s), i64], %m: Tensor[(b, s), {}]{}) where b in [0, 64]
   %to = shape(s)
   %p = dyn.strided_slice(%places, %from, %to)
   %x = add(%e, %p)
-  %n = layer_norm(%x, %gain) {{axis = -1}}
+  %n = layer_norm(%x, %gain) {{axis = -1, epsilon = {}}}
   %q0 = matmul(%n, %wq)
   %k0 = matmul({}, %wk)
   %v0 = matmul(%n, %wv)
@@ -47,7 +47,8 @@ fn @main(%ids: Tensor[(b, s), i64], %m: Tensor[(b, s), {}]{}) where b in [0, 64]
   return {}
 }}
 )",
-                     encoder.mask_type, encoder.inputs, encoder.keys, encoder.bias, encoder.tail, encoder.results);
+                     encoder.mask == "%m" ? fmt::format(", %m: Tensor[(b, s), {}]", encoder.mask_type) : "", encoder.inputs,
+                     encoder.epsilon, encoder.keys, encoder.bias, encoder.tail, encoder.results);
 }
 
 Module module_of(const Encoder& encoder) {
@@ -134,6 +135,14 @@ Tensor ids() {
   return ids;
 }
 
+// Ids of which 0 is the padding.
+Tensor masked_ids() {
+  Tensor tokens = ids();
+  const Tensor mask = mask_entries(DType::I64, 1);
+  for (std::int64_t i = 0; i < tokens.elements(); ++i) tokens.set_integer(i, mask.integer_at(i) != 0 ? 1 + tokens.integer_at(i) % 49 : 0);
+  return tokens;
+}
+
 }  // namespace
 
 void expect_same(const Encoder& encoder, DType mask_dtype, std::int64_t kept) {
@@ -142,15 +151,18 @@ void expect_same(const Encoder& encoder, DType mask_dtype, std::int64_t kept) {
   ASSERT_TRUE(result.packed) << result.reason;
   ASSERT_EQ(result.packed->plan.kept_entry, kept);
   verify(result.packed->module);
-  const Tensor mask = mask_entries(mask_dtype, kept);
-  const auto expected = evaluate(padded, padded.functions[0], {ids(), mask});
-  const auto got = evaluate(result.packed->module, result.packed->module.functions[0], with_plan(*result.packed, {ids(), mask}, mask));
+  const bool by_ids = encoder.mask == "%ids";
+  const Tensor mask = by_ids ? masked_ids() : mask_entries(mask_dtype, kept);
+  const std::vector<Tensor> inputs = by_ids ? std::vector{mask} : std::vector{ids(), mask};
+  const Tensor truths = runtime::row_truths({.question = result.packed->plan.question}, mask);
+  const auto expected = evaluate(padded, padded.functions[0], inputs);
+  const auto got = evaluate(result.packed->module, result.packed->module.functions[0], with_plan(*result.packed, inputs, mask));
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].dims(), expected[i].dims());
     const bool has_rows = got[i].rank() == 3;
     for (std::int64_t at = 0; at < got[i].elements(); ++at) {
-      if (has_rows && !takes_part(mask, kept, at / got[i].dims()[2])) EXPECT_EQ(got[i].real_at(at), 0);
+      if (has_rows && !takes_part(truths, result.packed->plan.kept, at / got[i].dims()[2])) EXPECT_EQ(got[i].real_at(at), 0);
       else EXPECT_NEAR(got[i].real_at(at), expected[i].real_at(at), 1e-5) << "result " << i << " element " << at;
     }
   }

@@ -16,8 +16,10 @@ struct Encoder {
   std::string bias;    // bindings that make %bias of %mask
   std::string tail{};  // bindings after %h: Tensor[(b, s, 8), f32]
   std::string results = "%h";
-  std::string keys = "%n";  // what keys are a product of
-  std::string inputs{};     // further parameters, each after a comma
+  std::string keys = "%n";       // what keys are a product of
+  std::string inputs{};          // further parameters, each after a comma
+  std::string epsilon = "1e-5";  // of the layer norm
+  std::string mask = "%m";       // what %m is, or "%ids": the ids are the mask, and there is no %m
 };
 
 std::string text_of(const Encoder& encoder);

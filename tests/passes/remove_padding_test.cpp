@@ -102,6 +102,22 @@ TEST(RemovePadding, MaskGatheredAtComputedPositions) {
   expect_same({.bias = bias, .tail = mean_pooling, .results = "%mean"}, DType::I64);
 }
 
+TEST(RemovePadding, ReshapesThatAreUndone) {
+  const std::string undone = R"(
+  %joined = shape(b, s*8)
+  %rows = shape(b, s, 8)
+  %flat_h = dyn.reshape(%h, %joined)
+  %again = dyn.reshape(%flat_h, %rows)
+  %apart = shape(b, 1, s, 4, 2)
+  %parts = dyn.reshape(%again, %apart)
+  %whole = dyn.reshape(%parts, %rows)
+  %y = tanh(%whole)
+)";
+  expect_same({.bias = additive, .tail = undone, .results = "%y"}, DType::I64);
+  EXPECT_EQ(refusal({.bias = additive, .tail = undone, .results = "%flat_h"}),
+            "dyn.reshape (%flat_h) makes something of rows that hidden ones may change");
+}
+
 TEST(RemovePadding, FirstRowsNeedTheirOwnCheck) {
   const std::string tail = R"(
   %cls = strided_slice(%h) {starts = (0), ends = (1), axes = (1)}
