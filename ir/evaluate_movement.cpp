@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/bind.h"
 #include "ir/evaluate_ops.h"
 #include "ir/scalar.h"
 
@@ -72,7 +73,10 @@ Tensor evaluate_arange(const OpCall& call) {
   const Tensor& step = call.operand(2);
   if (is_float(start.dtype())) {
     const std::optional<std::int64_t> length = arange_length(start.real_at(0), stop.real_at(0), step.real_at(0));
-    if (!length) call.fail(fmt::format("no finite length from {} to {} by {}", start.real_at(0), stop.real_at(0), step.real_at(0)));
+    if (!length || *length > default_symbol_maximum) {
+      const std::string node = call.binding.source.empty() ? "assert" : fmt::format("assert '{}'", call.binding.source);
+      throw Error(ErrorKind::Inputs, assertion_failed(node, std::string(arange_demand), {}));
+    }
     std::vector<double> elements;
     for (std::int64_t i = 0; i < *length; ++i) elements.push_back(start.real_at(0) + static_cast<double>(i) * step.real_at(0));
     return store_reals(start.dtype(), {*length}, elements);

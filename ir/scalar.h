@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "ir/module.h"
 
@@ -42,5 +43,7 @@ std::int64_t truncate_to_integer(double value, DType to);
 
 // max(0, ceil((stop - start) / step)); nothing where that isn't a finite 64-bit number.
 std::optional<std::int64_t> arange_length(double start, double stop, double step);
+// What one of reals that only the run tells must have, as an assert says it.
+inline constexpr std::string_view arange_demand = "an arange has a finite length below 2^31";
 
 }  // namespace anydim::ir

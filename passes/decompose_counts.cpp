@@ -1,6 +1,7 @@
 #include "passes/decompose_counts.h"
 
 #include "ir/error.h"
+#include "ir/scalar.h"
 #include "passes/binding_writer.h"
 
 namespace anydim::passes {
@@ -90,7 +91,7 @@ class CountedOp {
     const auto limit = static_cast<double>(default_symbol_maximum);
     const ValueId finite = writer_.emit(Op::less, {writer_.emit(Op::abs, {steps}), writer_.number(DType::F64, limit)});
     Binding check{.op = Op::assertion, .operands = {finite, binding_.operands[0], binding_.operands[1], binding_.operands[2]}};
-    check.attributes.emplace("message", std::string("an arange has a finite length below 2^31"));
+    check.attributes.emplace("message", std::string(arange_demand));
     writer_.push(std::move(check));
     const ValueId count = writer_.emit(Op::max, {writer_.cast(steps, DType::I64), writer_.dim(0)});
     writer_.push({.op = Op::bind, .operands = {count}, .dims = {type.dims[0], Dim(default_symbol_maximum)}});
