@@ -27,7 +27,7 @@ struct ElementType {
 };
 
 // Indexed by ONNX's number. The later ones are not in the schema of every ONNX version, so they are written out here.
-constexpr std::array<ElementType, 27> element_types = {{
+constexpr std::array<ElementType, 29> element_types = {{
     {"UNDEFINED", {}},
     {"FLOAT", ir::DType::F32},
     {"UINT8", ir::DType::U8},
@@ -55,6 +55,8 @@ constexpr std::array<ElementType, 27> element_types = {{
     {"FLOAT8E8M0", {}},
     {"UINT2", {}},
     {"INT2", {}},
+    {"FLOAT6E2M3", {}},
+    {"FLOAT6E3M2", {}},
 }};
 
 [[noreturn]] void malformed(const std::string& what, const std::string& reason) { throw Error(ErrorKind::Malformed, what + reason); }
