@@ -55,7 +55,7 @@ class Recurrent {
     const ValueId shape = node.emit(Op::shape_of, {x_});
     steps_ = node.emit(Op::gather, {shape, node.scalar(DType::I64, 0)}, {{"axis", std::int64_t{0}}});
     batch_ = node.emit(Op::strided_slice, {shape}, {{"starts", ints({1})}, {"ends", ints({2})}, {"axes", ints({0})}});
-    if (node.has_operand(4)) lengths_ = node.emit(Op::expand_dims, {node.index_operand(4)}, {{"axes", ints({1})}});
+    if (node.has_operand(4)) lengths_ = node.reshaped(node.index_operand(4), {batch_, node.index_vector({1})});
   }
 
   // From a step's gates (of the input alone, biases of it added) and states to the next states; the first of them is the step's output.
@@ -137,30 +137,34 @@ class Recurrent {
   }
 
  private:
-  // Row `direction` of an operand [directions, ...].
-  ValueId part(std::size_t operand, std::int64_t direction) {
-    return node_.emit(Op::gather, {node_.operand(operand), node_.scalar(DType::I64, static_cast<double>(direction))},
-                      {{"axis", std::int64_t{0}}});
+  // One part that must be the whole: other sizes are refused, where sums below would broadcast them.
+  ValueId sized(ValueId value, std::int64_t axis, std::int64_t extent) {
+    return node_.emit(Op::split, {value}, {{"axis", axis}, {"sizes", ints({extent})}});
+  }
+  // Row `direction` of an operand, `axis` being [directions].
+  ValueId part(std::size_t operand, std::int64_t direction, std::int64_t axis = 0) {
+    return node_.emit(Op::gather,
+                      {sized(node_.operand(operand), axis, directions_), node_.scalar(DType::I64, static_cast<double>(direction))},
+                      {{"axis", axis}});
   }
   static std::vector<std::int64_t> ints(std::vector<std::int64_t> list) { return list; }
   bool reversed(std::int64_t direction) const { return direction == 1 || first_reversed_; }
   ValueId negative(ValueId x) { return node_.emit(Op::less, {x, number(0)}); }
 
   ValueId initial_state(std::size_t operand, std::int64_t direction) {
-    if (!node_.has_operand(operand)) {
-      const ValueId shape = node_.emit(Op::concat, {batch_, node_.index_vector({hidden_})}, {{"axis", std::int64_t{0}}});
-      return node_.emit(Op::dyn_full, {number(0), shape});
-    }
-    return node_.emit(Op::gather, {node_.operand(operand), node_.scalar(DType::I64, static_cast<double>(direction))},
-                      {{"axis", std::int64_t{layout_ != 0 ? 1 : 0}}});
+    const ValueId hidden = node_.index_vector({hidden_});
+    if (node_.has_operand(operand))
+      return node_.reshaped(sized(part(operand, direction, layout_ != 0 ? 1 : 0), -1, hidden_), {batch_, hidden});
+    const ValueId shape = node_.emit(Op::concat, {batch_, hidden}, {{"axis", std::int64_t{0}}});
+    return node_.emit(Op::dyn_full, {number(0), shape});
   }
 
   // The states at the end, then every step's output in the order of the loop.
   Values run_direction(std::int64_t direction, const Cell& cell) {
-    ValueId inputs = product(x_, transposed(part(1, direction)));
-    weights_ = transposed(part(2, direction));
-    bias_ = node_.has_operand(3) ? part(3, direction) : ir::no_value;
-    peepholes_ = node_.has_operand(7) ? part(7, direction) : ir::no_value;
+    ValueId inputs = product(x_, transposed(sized(part(1, direction), 0, gates_ * hidden_)));
+    weights_ = transposed(sized(sized(part(2, direction), 0, gates_ * hidden_), 1, hidden_));
+    bias_ = node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : ir::no_value;
+    peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : ir::no_value;
     if (bias_ != ir::no_value) inputs = add(inputs, slice(bias_, 0, gates_));
     Values operands{steps_, ir::no_value};
     const ValueId i = node_.parameter(DType::I64), on = node_.parameter(DType::Bool);

@@ -245,7 +245,7 @@ class Layers(HostileModels):
             operands.pop()
         names = [f"o{i}" for i in range(outputs or self.OUTPUTS[op])]
         self.save([node(op, ["x", *operands], names, **({"hidden_size": 2} | attributes))], [tensor("x", [steps, "b", 3])], [tensor(name, None) for name in names],
-                  {name: random.standard_normal(shape).astype(numpy.float32) for name, shape in dims.items()})
+                  {name: numpy.ones(shape, numpy.int32) if name == "lengths" else random.standard_normal(shape).astype(numpy.float32) for name, shape in dims.items()})
 
 
 class Recurrent(Layers):
@@ -267,6 +267,28 @@ class Recurrent(Layers):
                 self.assertIn(f"'the_{op}'", self.refused(4, ": expected ", "opt", "m.onnx"))
             code, said, _ = self.run_model("reference", x=numpy.ones((1, 1, 3), numpy.float32))
             self.assertEqual(code, 4, said)
+
+
+    def test_operands_of_other_sizes_are_not_broadcast(self):
+        for op, gates in self.GATES.items():
+            wrong = [{"W": (1, 1, 3)}, {"W": (2, 2 * gates, 3)}, {"R": (1, 1, 2)}, {"B": (1, 2 * gates)}, {"B": (1, 4 * gates + 1)}, {"B": (2, 4 * gates)}, {"H": (1, 2, 1)}]
+            for weights in wrong + ([{"P": (1, 5)}, {"P": (1, 8)}, {"C": (2, 2, 2)}] if op == "LSTM" else []):
+                with self.subTest(op=op, weights=weights):
+                    self.cell(op, weights=weights)
+                    self.assertIn(f"'the_{op}'", self.refused(4, ": expected ", "opt", "m.onnx"))
+
+    def test_operands_of_another_batch_are_not_broadcast(self):
+        x = numpy.ones((3, 2, 3), numpy.float32)
+        for op, gates in self.GATES.items():
+            self.cell(op, weights={"B": (1, 4 * gates), "lengths": (2,), "H": (1, 2, 2)} | ({"C": (1, 2, 2), "P": (1, 6)} if op == "LSTM" else {}))
+            self.agree(x=x)
+            for weights in ({"H": (1, 1, 2)}, {"H": (1, 5, 2)}, {"lengths": (1,)}):
+                with self.subTest(op=op, weights=weights):
+                    self.cell(op, weights=weights)
+                    for executor in ("vm", "reference") if op == "LSTM" else ("vm",):
+                        code, said, _ = self.run_model(executor, x=x)
+                        self.assertEqual(code, 5, said)
+                        self.assertIn(f"'the_{op}'", said)
 
 
 class ElementTypes(HostileModels):
