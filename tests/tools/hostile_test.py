@@ -56,6 +56,18 @@ class Streams(Hostile):
             self.assertEqual(closed.returncode, 4, words)
         self.assertEqual((self.folder / "m.anydim").read_text(), MODEL)
 
+    def test_warnings_that_cannot_be_written(self):
+        (self.folder / "kernels").mkdir()
+        (self.folder / "kernels").chmod(0o777)
+        words = ["run", "m.anydim", "--input", "x=x.npy", "--cache-dir", "kernels"]
+        self.assertIn(b"warning: cache folder kernels can be written by other users", self.anydim(*words).stderr)
+        with open("/dev/full", "w") as full:
+            done = self.anydim(*words, stderr=full)
+        self.assertEqual((done.returncode, done.stdout), (0, b"y: f32 (1) = 1\n"))
+        closed = subprocess.run(["/bin/sh", "-c", 'exec "$0" "$@" 2>&-', os.environ["ANYDIM"], *words], cwd=self.folder, env=self.environment, check=False,
+                                stdout=subprocess.PIPE)
+        self.assertEqual((closed.returncode, closed.stdout), (0, b"y: f32 (1) = 1\n"))
+
     def test_standard_output_that_cannot_be_written(self):
         for words in self.COMMANDS:
             with open("/dev/full", "w") as full:
@@ -69,9 +81,13 @@ class Streams(Hostile):
         self.refused(7, "/dev/full: a trace cannot be written there: it is no regular file", "run", "m.anydim", "--input", "x=x.npy", "--record", "/dev/full")
 
     def test_a_small_stack(self):
-        done = self.anydim("run", "m.anydim", "--input", "x=x.npy",
-                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, resource.RLIM_INFINITY)))
+        small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, resource.RLIM_INFINITY))}
+        done = self.anydim("run", "m.anydim", "--input", "x=x.npy", **small)
         self.assertEqual((done.returncode, done.stdout), (0, b"y: f32 (1) = 1\n"), done.stderr)
+        self.refused(4, "nothing.onnx", "run", "nothing.onnx", **small)
+        (self.folder / "deep.anydim").write_text("fn @main(%x: Tensor[(n), f32]) { return " + "relu(" * 199 + "%x" + ")" * 199 + " }\n")
+        done = self.anydim("opt", "deep.anydim", **small)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Names(Hostile):
