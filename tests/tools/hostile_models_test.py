@@ -210,9 +210,9 @@ class Files(HostileModels):
 
 class Concats(HostileModels):
     def test_of_more_operands_than_a_kernel_joins(self):
-        """Of different symbolic extents, along both axes; the groups of 32 come out right at their borders, and a group of one."""
+        """Of different symbolic extents, along both axes; the groups come out right at their borders, also a group of one."""
         random = numpy.random.default_rng(7)
-        for count, axis in ((33, 0), (33, 1), (65, -1)):
+        for count, axis in ((33, 0), (34, -1)):
             names = [f"x{i}" for i in range(count)]
             dims = [[f"n{i}", "m"] if axis == 0 else ["m", f"n{i}"] for i in range(count)]
             self.save([node("Concat", names, ["y"], axis=axis)], [tensor(*each) for each in zip(names, dims)], [tensor("y", [None, None])])
@@ -285,7 +285,7 @@ class Recurrent(Layers):
             for weights in ({"H": (1, 1, 2)}, {"H": (1, 5, 2)}, {"lengths": (1,)}):
                 with self.subTest(op=op, weights=weights):
                     self.cell(op, weights=weights)
-                    for executor in ("vm", "reference") if op == "LSTM" else ("vm",):
+                    for executor in ("vm", "reference")[: 2 if op == "LSTM" else 1]:
                         code, said, _ = self.run_model(executor, x=x)
                         self.assertEqual(code, 5, said)
                         self.assertIn(f"'the_{op}'", said)
