@@ -76,7 +76,7 @@ void pad_rule(RuleContext& context) {
     const bool kept = before[i].is_constant(0) && after[i].is_constant(0);
     if (kept || string_attribute(binding, "mode") == "constant") continue;
     // What negative sizes leave.
-    const Dim left = type.dims[axis] + min(Dim(0), before[i]) + min(Dim(0), after[i]);
+    const Dim left = max(Dim(0), type.dims[axis] + min(Dim(0), before[i]) + min(Dim(0), after[i]));
     if (prove_less_equal(min(dims[axis], 1), left, context.symbols) == Proof::Yes) continue;
     context.require(Relation::GreaterEqual, left, min(dims[axis], 1),
                     fmt::format("what negative sizes leave of {}", dimension_of_operand(axis, 0)));
