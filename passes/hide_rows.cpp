@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
 #include "ir/expand.h"
 #include "ir/infer.h"
 #include "ir/scalar_program.h"

@@ -1,7 +1,6 @@
 // What a step of a scalar program can be: an interval of numbers of its dtype, which holds every value that the model's own arithmetic can give.
 #pragma once
 
-#include <functional>
 #include <span>
 
 #include "ir/loop_form.h"
