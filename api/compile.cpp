@@ -141,6 +141,7 @@ ir::Module lower_precision(ir::Module module, const CompileOptions& options) {
 std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs) {
   internal_check(!module.functions.empty(), "a module has an entry function");
   ir::Module checked = module;
+  release_unread(checked, inputs);
   const passes::PipelineOptions pipeline;
   passes::PassContext context{.options = pipeline};
   const std::vector<std::string> names{"infer_types", "insert_checks"};

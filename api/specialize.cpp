@@ -14,6 +14,7 @@
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/printable.h"
+#include "runtime/input_binding.h"
 
 namespace anydim {
 
@@ -165,7 +166,34 @@ void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
   for (const auto& [symbol, value] : values) function.symbols.remove(symbol);
 }
 
+namespace {
+
+void collect_read(const ir::Block& block, std::set<ir::ValueId>& read) {
+  read.insert(block.results.begin(), block.results.end());
+  for (const ir::Binding& binding : block.bindings) {
+    read.insert(binding.operands.begin(), binding.operands.end());
+    for (const ir::Dim& dim : binding.dims)
+      for (const ir::DimLeaf& leaf : dim.leaves())
+        if (!leaf.is_symbol()) read.insert(leaf.value);
+    for (const ir::Block& inner : binding.blocks) collect_read(inner, read);
+  }
+}
+
+}  // namespace
+
+void release_unread(ir::Module& module, const std::vector<ir::Tensor>& inputs) {
+  ir::Function& entry = entry_of(module);
+  std::set<ir::ValueId> read;
+  collect_read(entry.body, read);
+  for (std::size_t i = 0; i < std::min(inputs.size(), entry.body.parameters.size()); ++i) {
+    ir::Type& type = entry.values[entry.body.parameters[i]].type;
+    if (read.contains(entry.body.parameters[i]) || !type.is_tensor() || !runtime::are_constants(type.tensor.dims)) continue;
+    type.tensor.dims.assign(inputs[i].dims().begin(), inputs[i].dims().end());
+  }
+}
+
 void fix_shapes(ir::Module& module, const std::vector<ir::Tensor>& inputs) {
+  release_unread(module, inputs);
   ir::Module typed = module;
   ir::infer_types(typed);
   const ir::Function& entry = entry_of(typed);

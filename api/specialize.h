@@ -28,5 +28,8 @@ void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges);
 void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes);
 // The same for the shapes of a call's inputs, in the order of the entry's parameters. Throws Error{Inputs} where they don't fit, as the call would.
 void fix_shapes(ir::Module& module, const std::vector<ir::Tensor>& inputs);
+// Parameters of the entry that nothing reads and whose dims are constants take any shape, as they do in a program (runtime/input_binding.h): they get that of
+// these inputs.
+void release_unread(ir::Module& module, const std::vector<ir::Tensor>& inputs);
 
 }  // namespace anydim
