@@ -98,7 +98,7 @@ Tensor evaluate_repeat(const OpCall& call) {
   dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, repeats);
   strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 0);
   Extents joined = source.dims();
-  joined[axis] *= repeats;
+  joined[axis] = element_count({joined[axis], repeats});
   return with_dims(call, strided_copy(source, dims, strides), std::move(joined));
 }
 

@@ -123,7 +123,7 @@ Tensor evaluate_reduce(const OpCall& call) {
   std::int64_t extent = 1;
   for (std::size_t i = 0; i < source.rank(); ++i) {
     if (reduced[i]) {
-      extent *= source.dims()[i];
+      extent = element_count({extent, source.dims()[i]});
       kept[i] = 1;
     }
     if (!reduced[i] || keep) dims.push_back(kept[i]);
