@@ -14,9 +14,10 @@ using namespace ir;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorKind::Unsupported,
-              fmt::format("the graph executor takes static programs only: {}; give every input's shape, or use --executor vm", what));
+// `by_data`: no shape of an input would help.
+[[noreturn]] void refuse(const std::string& what, bool by_data = false) {
+  throw Error(ErrorKind::Unsupported, fmt::format("the graph executor takes static programs only: {}; {}use --executor vm", what,
+                                                  by_data ? "" : "give every input's shape, or "));
 }
 
 class Gate {
@@ -38,12 +39,12 @@ class Gate {
         const std::string& name = program_.buffers[static_cast<std::size_t>(fetch->buffer)].name;
         if (fetched.empty()) fetched = fmt::format("element {} of %{} decides sizes or branches", fetch->element, name);
       } else if (const auto* check = std::get_if<Code::Assert>(&instruction)) {
-        refuse(check->source + " depends on the values of tensors");
+        refuse(check->source + " depends on the values of tensors", true);
       } else if (!std::holds_alternative<Code::RunStage>(instruction)) {
-        refuse("it has control flow" + source_of(instruction) + (fetched.empty() ? "" : ": " + fetched));
+        refuse("it has control flow" + source_of(instruction) + (fetched.empty() ? "" : ": " + fetched), true);
       }
     }
-    if (!fetched.empty()) refuse(fetched);
+    if (!fetched.empty()) refuse(fetched, true);
     for (const Code::Output& output : program_.outputs)
       for (const Code::Slot slot : output.dims)
         if (!size(slot).is_constant()) refuse(fmt::format("output '{}' has dims ({})", output.name, texts(output.dims)));
@@ -78,7 +79,9 @@ class Gate {
     std::vector<std::string> list;
     for (std::size_t i = 0; i < launch.extents.size(); ++i)
       list.push_back(fmt::format("{} = {}", region.body.symbols.names()[i], size(launch.extents[i]).to_string()));
-    refuse(fmt::format("{} '{}' has dims {}{}", region.name, launch.source, fmt::join(list, ", "), fetched.empty() ? "" : ": " + fetched));
+    const std::string node = launch.source.empty() ? "" : fmt::format(" '{}'", launch.source);
+    const std::string dims = fmt::format("{}{} has dims {}", region.name, node, fmt::join(list, ", "));
+    refuse(fetched.empty() ? dims : fmt::format("{}, so {}", fetched, dims), !fetched.empty());
   }
 
   static std::string source_of(const Code::Instruction& instruction) {

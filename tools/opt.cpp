@@ -35,6 +35,11 @@ void run(const OptOptions& options, const CommonOptions& common) {
   std::vector<InputShape> shapes;
   for (const std::string& shape : options.shapes) shapes.push_back(parse_input_shape(shape));
   fix_shapes(module, shapes);
+  // The gate of the graph executor, which looks at the whole program.
+  if (common.executor == "graph") {
+    compile.static_only = true;
+    program_for(make_target(compile), module, compile);
+  }
   Optimized result;
   if (!options.all && options.passes.empty()) {
     narrow_dims(module, compile.dims);
