@@ -25,6 +25,13 @@ namespace {
 constexpr double tolerance = 2e-3;
 using Results = std::vector<Tensor>;
 
+// Elements of a row of a result, of `rows` rows in all; nothing where the result has no rows.
+std::optional<std::int64_t> row_width(const Tensor& result, std::int64_t rows) {
+  const bool has_rows =
+      result.rank() >= 2 && (result.dims()[0] == rows || (result.rank() == 3 && result.dims()[0] * result.dims()[1] == rows));
+  return has_rows ? std::optional(result.elements() / rows) : std::nullopt;
+}
+
 // What differs between two calls' results, where rows take part; hidden rows of `got` must be 0 where `zeros`.
 struct Comparison {
   const std::vector<bool>& hidden;
@@ -33,18 +40,10 @@ struct Comparison {
   bool rows_only = false;         // results without rows are not compared
   std::size_t not_finite = 0;     // how often that was so
 
-  // Elements of a row; nothing where the result has no rows.
-  std::optional<std::int64_t> width(const Tensor& result) const {
-    const auto rows = static_cast<std::int64_t>(hidden.size());
-    const bool has_rows =
-        result.rank() >= 2 && (result.dims()[0] == rows || (result.rank() == 3 && result.dims()[0] * result.dims()[1] == rows));
-    return has_rows ? std::optional(result.elements() / rows) : std::nullopt;
-  }
-
   std::string difference(const Results& got, const Results& wanted) {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (got[i].dims() != wanted[i].dims()) return fmt::format("result {} has other dims", i);
-      const auto row = width(wanted[i]);
+      const auto row = row_width(wanted[i], static_cast<std::int64_t>(hidden.size()));
       if (!row && rows_only) continue;
       double scale = 1e-3;
       for (std::int64_t at = 0; at < wanted[i].elements(); ++at)
@@ -138,9 +137,10 @@ class Check {
 
   static bool is_zero_row(const Results& results, std::size_t row, std::size_t rows) {
     for (const Tensor& result : results) {
-      if (result.rank() != 3) continue;
-      const auto width = result.elements() / static_cast<std::int64_t>(rows), first = static_cast<std::int64_t>(row) * width;
-      for (std::int64_t e = 0; e < width; ++e)
+      const auto width = row_width(result, static_cast<std::int64_t>(rows));
+      if (!width) continue;
+      const std::int64_t first = static_cast<std::int64_t>(row) * *width;
+      for (std::int64_t e = 0; e < *width; ++e)
         if (result.real_at(first + e) != 0) return false;
     }
     return true;
