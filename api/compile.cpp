@@ -11,7 +11,6 @@
 #include "api/tuning.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
-#include "ir/infer.h"
 #include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
 #include "passes/require_static.h"

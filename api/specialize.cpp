@@ -10,11 +10,11 @@
 #include <numeric>
 #include <set>
 
+#include "api/inputs.h"
 #include "ir/bind.h"
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/printable.h"
-#include "runtime/input_binding.h"
 
 namespace anydim {
 
@@ -166,29 +166,13 @@ void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
   for (const auto& [symbol, value] : values) function.symbols.remove(symbol);
 }
 
-namespace {
-
-void collect_read(const ir::Block& block, std::set<ir::ValueId>& read) {
-  read.insert(block.results.begin(), block.results.end());
-  for (const ir::Binding& binding : block.bindings) {
-    read.insert(binding.operands.begin(), binding.operands.end());
-    for (const ir::Dim& dim : binding.dims)
-      for (const ir::DimLeaf& leaf : dim.leaves())
-        if (!leaf.is_symbol()) read.insert(leaf.value);
-    for (const ir::Block& inner : binding.blocks) collect_read(inner, read);
-  }
-}
-
-}  // namespace
-
 void release_unread(ir::Module& module, const std::vector<ir::Tensor>& inputs) {
   ir::Function& entry = entry_of(module);
-  std::set<ir::ValueId> read;
-  collect_read(entry.body, read);
-  for (std::size_t i = 0; i < std::min(inputs.size(), entry.body.parameters.size()); ++i) {
-    ir::Type& type = entry.values[entry.body.parameters[i]].type;
-    if (read.contains(entry.body.parameters[i]) || !type.is_tensor() || !runtime::are_constants(type.tensor.dims)) continue;
-    type.tensor.dims.assign(inputs[i].dims().begin(), inputs[i].dims().end());
+  const std::vector<InputInfo> declared = inputs_of(entry);
+  for (std::size_t i = 0; i < std::min(inputs.size(), declared.size()); ++i) {
+    if (!declared[i].any_shape) continue;
+    ir::TensorType& type = entry.values[entry.body.parameters[i]].type.tensor;
+    type.dims.assign(inputs[i].dims().begin(), inputs[i].dims().end());
   }
 }
 

@@ -60,7 +60,6 @@ class FunctionInferrer {
   void find_declared();
   void hold_against_declared(ValueId id, Type& found);
   bool is_parameter(ValueId id) const;
-  std::string unused_name(const std::string& stem) const;
   bool is_demand(const Dim& dim, ValueId id, std::size_t axis) const;
   void refuted(ValueId id, const Type& declared, const Type& found);
   void insert_checks(Block& block);

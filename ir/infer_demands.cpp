@@ -74,21 +74,12 @@ Binding FunctionInferrer::check_of_demand(ValueId& place, const std::string& sou
   const TensorType demanded = function_.values[id].type.tensor;
   Binding check{.op = Op::check_shape, .results = {id}, .dims = demanded.dims, .source = source};
   check.attributes.emplace("what", fmt::format("%{}, declared {}", name, print(function_, declared_.at(id))));
-  place = function_.add_value(unused_name(name + "_found"), Type(to_check_.at(id)));
+  place = function_.add_value(name + "_found", to_check_.at(id));
   check.operands = {place};
   result_.contents.push_back(result_.contents[id]);
   for (Requirement& requirement : result_.requirements)
     if (requirement.value == id) requirement.value = place;
   return check;
-}
-
-std::string FunctionInferrer::unused_name(const std::string& stem) const {
-  const auto taken = [&](const std::string& name) {
-    return std::ranges::any_of(function_.values, [&](const Value& value) { return value.name == name; });
-  };
-  std::string name = stem;
-  for (int i = 1; taken(name); ++i) name = fmt::format("{}_{}", stem, i);
-  return name;
 }
 
 void FunctionInferrer::insert_checks(Block& block) {
