@@ -174,8 +174,16 @@ std::int64_t equal_run(const sqlite::Connection& sqlite, std::int64_t environmen
 }  // namespace
 
 std::string Database::export_json() const {
+  const sqlite::Transaction transaction(connection_->sqlite, sqlite::Transaction::Kind::Read);
   Json object = {{"format", format_name}, {"schema", schema_version}};
   std::map<std::string, std::size_t> positions;
+  // The list of regions comes from an index, the rows that name them from the tables: in a damaged file the two differ.
+  const auto position_of = [&](const std::string& identity) {
+    const auto found = positions.find(identity);
+    if (found == positions.end())
+      connection_->sqlite.damaged(fmt::format("it has rows of a region `{}` that it does not list", ir::printable(identity)));
+    return found->second;
+  };
   object["regions"] = Json::array();
   for (const RegionRecord& region : regions()) {
     positions.emplace(region.identity, positions.size());
@@ -188,7 +196,7 @@ std::string Database::export_json() const {
                 {"generator", environment.generator}, {"precision", environment.precision}, {"threads", environment.threads}};
     one["measurements"] = Json::array();
     for (const Measurement& measurement : measurements(environment))
-      one["measurements"].push_back(to_json(measurement, positions.at(measurement.region)));
+      one["measurements"].push_back(to_json(measurement, position_of(measurement.region)));
     // Runs of the same second are told apart by what they say.
     std::vector<std::pair<std::string, Json>> runs_by_time;
     for (const ModelRun& run : runs(environment)) {
@@ -200,7 +208,7 @@ std::string Database::export_json() const {
     for (auto& [time, run] : runs_by_time) one["runs"].push_back(std::move(run));
     std::map<std::size_t, Json> tables_by_region;
     for (const StoredTable& table : stored) {
-      const std::size_t region = positions.at(table.region.identity);
+      const std::size_t region = position_of(table.region.identity);
       if (table.environment == environment) tables_by_region.emplace(region, to_json(table, region));
     }
     one["tables"] = Json::array();

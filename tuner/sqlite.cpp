@@ -184,7 +184,9 @@ std::string Statement::text() {
   return data == nullptr ? std::string() : std::string(data, bytes);
 }
 
-Transaction::Transaction(const Connection& connection) : connection_(connection) { connection_.run("BEGIN IMMEDIATE"); }
+Transaction::Transaction(const Connection& connection, Kind kind) : connection_(connection) {
+  connection_.run(kind == Kind::Write ? "BEGIN IMMEDIATE" : "BEGIN");
+}
 
 Transaction::~Transaction() {
   // Some faults have rolled back already; then there is nothing left to end.

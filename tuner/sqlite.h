@@ -84,7 +84,8 @@ class Statement {
 // Everything until commit() happens as one, or not at all.
 class Transaction {
  public:
-  explicit Transaction(const Connection& connection);
+  enum class Kind { Write, Read };  // Read: every query sees the file as it was at the first one
+  explicit Transaction(const Connection& connection, Kind kind = Kind::Write);
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;

@@ -327,6 +327,33 @@ TEST_F(DatabaseTest, ADamagedFileIsSaid) {
   });
 }
 
+// The list of regions is read from an index, and the rows that name a region from their tables: each place of the name is damaged in turn.
+TEST_F(DatabaseTest, AnIndexThatTheTablesContradictIsSaid) {
+  {
+    Database database(file(), Access::Write);
+    fill(database);
+  }
+  const auto read = [](const std::string& name) {
+    std::ifstream stream(name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  const std::string whole = read(file().string());
+  int said = 0;
+  for (std::size_t at = whole.find("region A"); at != std::string::npos; at = whole.find("region A", at + 1)) {
+    std::string damaged = whole;
+    damaged[at + 7] = 'B';
+    std::ofstream(file(), std::ios::binary | std::ios::trunc) << damaged;
+    try {
+      Database(file(), Access::Read).export_json();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Malformed);
+      EXPECT_NE(std::string(error.what()).find("it has rows of a region `region "), std::string::npos) << error.what();
+      ++said;
+    }
+  }
+  EXPECT_GT(said, 0);
+}
+
 TEST_F(DatabaseTest, ARowThatSaysNothingSensibleIsSaid) {
   {
     Database database(file(), Access::Write);
