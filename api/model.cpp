@@ -137,24 +137,38 @@ void Model::complete() const {
   if (ragged_ != nullptr) ragged_->executable->kernels().complete();
 }
 
+void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
+  recorder_ = std::move(recorder);
+  tracer_ = recorder_ == nullptr ? nullptr : std::make_shared<const CallTracer>(*model_);
+}
+
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs) {
   std::vector<ir::Tensor> outputs = call(inputs);
-  if (recorder_ != nullptr) recorder_->add(traced_values(*model_, inputs), packed_rows_.value_or(0));
+  if (recorder_ == nullptr) return outputs;
+  // The padded program that stands in for a packed one has regions of its own, which are not tuned.
+  const bool packed = packed_rows_.has_value();
+  const runtime::Context* context = packed ? &*packed_ : model_->packing() ? nullptr : &*padded_;
+  tracer_->add(*recorder_, inputs, packed_rows_.value_or(0), context);
   return outputs;
+}
+
+runtime::Context& ModelContext::serving(std::optional<runtime::Context>& context,
+                                        const std::shared_ptr<const runtime::Executable>& executable) {
+  if (!context) context.emplace(executable);
+  context->record_launches(tracer_ != nullptr && tracer_->needs_launches());
+  return *context;
 }
 
 std::vector<ir::Tensor> ModelContext::call(const std::vector<ir::Tensor>& inputs) {
   packed_rows_.reset();
   if (model_->packing()) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
-      if (!packed_) packed_.emplace(model_->packed());
-      std::vector<ir::Tensor> outputs = packed_->run(packed->tensors);
+      std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors);
       packed_rows_ = packed->tokens;
       return outputs;
     }
   }
-  if (!padded_) padded_.emplace(model_->padded());
-  return padded_->run(inputs);
+  return serving(padded_, model_->padded()).run(inputs);
 }
 
 std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets) {

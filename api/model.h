@@ -19,6 +19,8 @@ class TraceRecorder;
 
 namespace anydim {
 
+class CallTracer;
+
 // Shared between threads; each calls it through a ModelContext of its own.
 class Model {
  public:
@@ -77,16 +79,18 @@ class ModelContext {
   // Throws what ragged() and ragged_call() throw.
   std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets);
   // The sizes of every call of run() that succeeds from here on are added to the recorder's trace (api/recording.h), which other contexts may share; null: no longer.
-  void record(std::shared_ptr<tuner::TraceRecorder> recorder) { recorder_ = std::move(recorder); }
+  void record(std::shared_ptr<tuner::TraceRecorder> recorder);
   // Rows that the last call computed of each sequence's: those that take part where it was packed or ragged, nothing where it was not.
   std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
 
  private:
   std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs);
+  runtime::Context& serving(std::optional<runtime::Context>& context, const std::shared_ptr<const runtime::Executable>& executable);
 
   std::shared_ptr<const Model> model_;
   std::optional<runtime::Context> packed_, padded_, ragged_;
   std::shared_ptr<tuner::TraceRecorder> recorder_;
+  std::shared_ptr<const CallTracer> tracer_;  // null without a recorder
   std::optional<std::int64_t> packed_rows_;
 };
 

@@ -30,7 +30,8 @@ PlannedModel plan_model(const CompileTarget& target, ir::Module module, const Co
   module = recognise_composites(std::move(module), narrowed);
   PlannedModel planned;
   const ir::Function& entry = module.functions.at(0);
-  for (const InputInfo& input : inputs_of(entry)) planned.shape.inputs.push_back({input.name, input.dtype, input.dims});
+  planned.inputs = inputs_of(entry);
+  for (const InputInfo& input : planned.inputs) planned.shape.inputs.push_back({input.name, input.dtype, input.dims});
   planned.shape.symbols = entry.symbols;
   planned.program = program_for(target, std::move(module), narrowed);
   return planned;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "api/compile.h"
+#include "api/inputs.h"
 #include "tuner/workload.h"
 
 namespace anydim {
@@ -12,6 +14,7 @@ namespace anydim {
 CompileTarget planned_gpu(std::string_view part);
 
 struct PlannedModel {
+  std::vector<InputInfo> inputs;
   tuner::ModelShape shape;
   ir::Program program;
 };

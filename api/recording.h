@@ -2,16 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "api/model.h"
+#include "runtime/context.h"
 #include "tuner/trace.h"
+#include "tuner/workload.h"
 
 namespace anydim {
 
 // An empty trace of this model, for tuner::TraceRecorder and ModelContext::record.
 tuner::Trace trace_of(const Model& model);
-// Values of the trace's symbols in a call. `inputs` in the order of Model::inputs().
-std::vector<std::int64_t> traced_values(const Model& model, const std::vector<ir::Tensor>& inputs);
+// Values of the trace's symbols in a call. `inputs` in the order of the model's.
+std::vector<std::int64_t> traced_values(const tuner::ModelShape& model, const std::vector<ir::Tensor>& inputs);
+
+// Calls of one model for its trace: their sizes, and of a program whose launches these do not tell, what it launched.
+class CallTracer {
+ public:
+  explicit CallTracer(const Model& model);
+  bool needs_launches() const { return !regions_.empty(); }  // contexts of the model's program record them then
+  // `rows`: that took part, of packed calls; of others 0. `context`: that served the call; null where another program than program_of(model) did.
+  void add(tuner::TraceRecorder& recorder, const std::vector<ir::Tensor>& inputs, std::int64_t rows, const runtime::Context* context) const;
+
+ private:
+  tuner::ModelShape shape_;
+  std::vector<std::string> regions_;  // text_hash of each kernel's identity
+};
 
 }  // namespace anydim

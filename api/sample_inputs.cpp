@@ -1,5 +1,7 @@
 #include "api/sample_inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -97,11 +99,13 @@ std::vector<ir::Tensor> SampleInputs::make(const Model& model, const tuner::Call
   return tensors;
 }
 
-std::vector<ir::Tensor> SampleInputs::for_program(const Model& model, const tuner::Call& call) const {
-  std::vector<ir::Tensor> tensors = make(model, call);
-  if (!model.packing()) return tensors;
-  auto packed = runtime::pack_inputs(*model.packing(), tensors);
-  internal_check(packed.has_value(), "a mask of zeros and ones packs");
+std::vector<ir::Tensor> for_program(const Model& model, std::vector<ir::Tensor> inputs) {
+  if (!model.packing()) return inputs;
+  auto packed = runtime::pack_inputs(*model.packing(), inputs);
+  if (!packed)
+    throw Error(ErrorKind::Inputs,
+                fmt::format("the mask '{}' keeps this call from being packed, so it runs another program than the one that is tuned",
+                            model.inputs().at(model.packing()->mask).name));
   return std::move(packed->tensors);
 }
 

@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tools/command.h"
 #include "tools/npy.h"
 #include "tools/output.h"
 #include "tools/output_files.h"
+#include "tools/recorded_calls.h"
 
 namespace anydim::tools {
 
@@ -22,7 +24,7 @@ struct RunOptions {
   std::vector<std::string> inputs;
   std::string folder;
   std::vector<std::string> outputs;
-  std::string record;
+  std::string record, record_calls;
 };
 
 NamedTensors read_inputs(const std::vector<std::string>& arguments) {
@@ -64,8 +66,11 @@ Results run_compiled(ir::Module module, const RunOptions& options, const Compile
   ModelContext context(model);
   const auto recorder = options.record.empty() ? nullptr : std::make_shared<tuner::TraceRecorder>(trace_of(*model));
   context.record(recorder);
-  results.tensors = context.run(arrange_inputs(model->inputs(), inputs));
+  const std::vector<ir::Tensor> tensors = arrange_inputs(model->inputs(), inputs);
+  results.tensors = context.run(tensors);
   if (recorder != nullptr) tuner::record_trace(options.record, recorder->trace());
+  if (!options.record_calls.empty() && !keep_call(options.record_calls, model->inputs(), tensors) && compile_options.warn)
+    compile_options.warn(fmt::format("{}: this call is not kept: there are {} others", options.record_calls, most_kept_calls));
   results.schedules = count_by_choice(table_rows(model->packing() ? *model->packed() : *model->padded()));
   return results;
 }
@@ -111,8 +116,9 @@ void print_results(const Results& results, const std::vector<std::filesystem::pa
 }
 
 void run(const RunOptions& options, const CommonOptions& common) {
-  if (!options.record.empty() && (common.executor == "reference" || common.executor == "graph"))
-    throw Error(ErrorKind::CommandLine, fmt::format("--record needs the virtual machine, not --executor {}", common.executor));
+  for (const auto& [option, value] : {std::pair("--record", &options.record), std::pair("--record-calls", &options.record_calls)})
+    if (!value->empty() && (common.executor == "reference" || common.executor == "graph"))
+      throw Error(ErrorKind::CommandLine, fmt::format("{} needs the virtual machine, not --executor {}", option, common.executor));
   CompileOptions compile = compile_options(common);
   compile.outputs = options.outputs;
   if (compile.masked_rows == MaskedRows::Zero && (common.executor == "reference" || common.executor == "graph") && compile.warn)
@@ -138,7 +144,8 @@ void add_run(CLI::App& app, CommonOptions& common, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--output", options->folder, "folder for the outputs, NAME.npy each; without it they are only shown");
   command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
-  command->add_option("--record", options->record, "file that the shapes met are added to");
+  command->add_option("--record", options->record, "file that the shapes met are added to, also those that the call found inside");
+  command->add_option("--record-calls", options->record_calls, "folder that the call's inputs are kept in, for tuning on real values");
   add_common_options(*command, common);
   command->callback([&common, &action, options] { action = [&common, options] { run(*options, common); }; });
 }

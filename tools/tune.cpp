@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "api/tuning_run.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/recorded_calls.h"
 #include "tools/tune_database.h"
 #include "tools/tune_progress.h"
 
@@ -25,7 +27,7 @@ using Json = nlohmann::ordered_json;
 
 struct TuneOptions {
   std::string model;
-  std::string lengths, trace, distribution;
+  std::string lengths, trace, distribution, calls;
   std::int64_t batch = 0, batch_tokens = 0;
   std::string order = "arrival";
   std::vector<std::string> outputs;
@@ -37,9 +39,21 @@ struct TuneOptions {
   DatabaseCommand database;
 };
 
-tuner::Workload workload_of(const TuneOptions& options, const tuner::ModelShape& shape, std::uint64_t seed) {
+tuner::Workload workload_of(const TuneOptions& options, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape,
+                            std::uint64_t seed) {
   constexpr std::size_t samples = 256;
-  if (!options.trace.empty()) return tuner::traced_workload(shape, tuner::read_trace(options.trace));
+  tuner::Workload recorded;
+  if (!options.calls.empty()) recorded = recorded_workload(options.calls, inputs, shape);
+  if (!options.trace.empty()) {
+    tuner::Workload traced = tuner::traced_workload(shape, tuner::read_trace(options.trace));
+    if (options.calls.empty()) return traced;
+    // The trace says how often sizes are met, the calls what values come with them.
+    for (tuner::Call& call : recorded.calls) call.weight = 0;
+    std::ranges::move(traced.calls, std::back_inserter(recorded.calls));
+    recorded.text += ", " + traced.text;
+    return recorded;
+  }
+  if (!options.calls.empty()) return recorded;
   const tuner::Distribution distribution =
       options.lengths.empty() ? tuner::parse_distribution(options.distribution) : tuner::read_lengths(options.lengths);
   runtime::BatchRule rule{.sorted = options.order == "sorted"};
@@ -222,7 +236,8 @@ void predict(const TuneOptions& options, const CommonOptions& common, const Comp
   if (compile.device != DeviceKind::Cuda) throw Error(ErrorKind::CommandLine, "--gpu predicts for a GPU; give --device cuda too");
   const CompileTarget target = planned_gpu(options.gpu);
   const PlannedModel model = plan_model(target, load_model(options.model), compile);
-  const tuner::Workload workload = workload_of(options, model.shape, 0), unseen = workload_of(options, model.shape, 1'000'003);
+  const tuner::Workload workload = workload_of(options, model.inputs, model.shape, 0),
+                        unseen = workload_of(options, model.inputs, model.shape, 1'000'003);
   const tuner::TuneSubject subject{.model = std::filesystem::path(options.model).filename().string(),
                                    .shape = model.shape,
                                    .program = model.program,
@@ -250,10 +265,13 @@ void tune(TuneOptions options, const CommonOptions& common) {
   const HeldInterrupts interrupts;  // before any thread
   const auto ranks =
       tuner::started_ranks() > 1 ? std::make_unique<tuner::Ranks>(parse_duration(options.lost_after, "--lost-after")) : nullptr;
-  if (static_cast<int>(!options.lengths.empty()) + static_cast<int>(!options.trace.empty()) +
-          static_cast<int>(!options.distribution.empty()) !=
-      1)
-    throw Error(ErrorKind::CommandLine, "tune needs one of --lengths FILE, --trace FILE and --distribution TEXT: the sizes to tune for");
+  const int sources = static_cast<int>(!options.lengths.empty()) + static_cast<int>(!options.trace.empty()) +
+                      static_cast<int>(!options.distribution.empty());
+  if (sources > 1 || (sources == 0 && options.calls.empty()))
+    throw Error(ErrorKind::CommandLine,
+                "tune needs one of --lengths FILE, --trace FILE, --distribution TEXT and --calls FOLDER: the sizes to tune for");
+  if (!options.calls.empty() && sources == 1 && options.trace.empty())
+    throw Error(ErrorKind::CommandLine, "--calls FOLDER goes alone or with --trace FILE: recorded calls have sizes of their own");
   options.rules.budget_seconds = parse_duration(options.budget, "--budget");
   CompileOptions compile = compile_options(common);
   const std::filesystem::path file = common.database.empty() ? default_database(compile) : std::filesystem::path(common.database);
@@ -276,7 +294,13 @@ void tune(TuneOptions options, const CommonOptions& common) {
   const auto model = Model::compile(target, load_model(options.model), compile);
   const auto program = program_of(*model);
   const tuner::ModelShape shape = shape_of(*model);
-  const tuner::Workload workload = workload_of(options, shape, 0), unseen = workload_of(options, shape, 1'000'003);
+  const tuner::Workload workload = workload_of(options, model->inputs(), shape, 0),
+                        unseen = workload_of(options, model->inputs(), shape, 1'000'003);
+  if (compile.warn && options.calls.empty() && tuner::values_decide_launches(program->program()))
+    compile.warn(
+        "values that the model computes decide its sizes, and its integer inputs are made up: it is measured where these lead; record "
+        "calls "
+        "with `anydim run --record FILE --record-calls FOLDER` and tune with --trace FILE --calls FOLDER");
   const tuner::TuneSubject subject{.model = std::filesystem::path(options.model).filename().string(),
                                    .shape = shape,
                                    .program = program->program(),
@@ -329,6 +353,7 @@ void add_tune(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("MODEL", options->model, "an ONNX model or a module in text form");
   command->add_option("--lengths", options->lengths, "lengths of texts: one a line, or a JSON list of token ids a line");
   command->add_option("--trace", options->trace, "sizes that `anydim run --record` met");
+  command->add_option("--calls", options->calls, "calls that `anydim run --record-calls` kept, to measure on their inputs");
   command->add_option("--distribution", options->distribution,
                       "lengths such as 'lognormal(3.4, 0.8, 1, 512)', uniform(1, 512) or constant(128)");
   command->add_option("--batch", options->batch, "texts a batch; default 1")->check(CLI::PositiveNumber);

@@ -8,6 +8,7 @@
 
 #include "api/tuning_run.h"
 #include "tools/process.h"
+#include "tools/recorded_calls.h"
 
 namespace anydim::tools {
 
@@ -46,8 +47,9 @@ Json TuningCases::prepare(const nlohmann::json& wanted, const CompileTarget& tar
   state_->model = Model::compile(target, std::move(module), options);
   std::vector<std::vector<ir::Tensor>> calls;
   for (const nlohmann::json& call : wanted.at("calls")) {
-    calls.push_back(inputs.for_program(*state_->model, {.values = call.at("values").get<std::vector<std::int64_t>>(),
-                                                        .lengths = call.at("lengths").get<std::vector<std::int64_t>>()}));
+    const tuner::Call one = tuner::call_of(call);
+    calls.push_back(for_program(*state_->model,
+                                one.inputs.empty() ? inputs.make(*state_->model, one) : read_call(one.inputs, state_->model->inputs())));
   }
   const auto program = program_of(*state_->model);
   state_->bench = std::make_unique<tuner::RegionBench>(program, std::move(calls));

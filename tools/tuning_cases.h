@@ -14,7 +14,7 @@ class TuningCases {
   TuningCases();
   ~TuningCases();
 
-  // "model" (a file), "outputs" [NAME, ..] (all where absent), "calls" [{"values", "lengths"}, ..] (the first small), "memory_bytes" (most address space of this process, 0: no limit). Returns what each call launches:
+  // "model" (a file), "outputs" [NAME, ..] (all where absent), "calls" [{"values", "lengths", "inputs"}, ..] (tuner/workload.h; the first small), "memory_bytes" (most address space of this process, 0: no limit). Returns what each call launches:
   // "launches" [[[kernel, key, ..], ..], ..], and "regions", a hash of each one's identity.
   nlohmann::ordered_json prepare(const nlohmann::json& wanted, const CompileTarget& target, CompileOptions options);
   // "kernel", "schedule", "points" [{"call", "keys"}, ..], "repetitions", "hopeless". Returns "outcome", "detail", "resources", "points".

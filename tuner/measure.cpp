@@ -124,7 +124,7 @@ std::vector<std::vector<LaunchKeys>> WorkerMeasure::prepare() {
                            {"outputs", settings_.outputs},
                            {"calls", nlohmann::json::array()},
                            {"memory_bytes", settings_.memory_bytes}};
-  for (const Call& call : settings_.calls) wanted["calls"].push_back({{"values", call.values}, {"lengths", call.lengths}});
+  for (const Call& call : settings_.calls) wanted["calls"].push_back(to_json(call));
   std::string fault;
   for (int attempt = 0; attempt < 2; ++attempt) {
     wanted["id"] = fmt::format("prepare/{}", cases_++);

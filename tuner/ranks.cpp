@@ -134,7 +134,7 @@ struct Ranks::State {
 
   std::vector<std::vector<LaunchKeys>> prepare(const std::vector<Call>& calls) {
     Json message = {{"prepare", Json::array()}};
-    for (const Call& call : calls) message["prepare"].push_back({{"values", call.values}, {"lengths", call.lengths}});
+    for (const Call& call : calls) message["prepare"].push_back(tuner::to_json(call));
     std::vector<std::vector<LaunchKeys>> launches;
     const std::vector<int> asked = measuring;
     for (const int to : asked)
@@ -307,9 +307,7 @@ std::string Ranks::serve(const Environment& environment, const TuneDevice& own) 
     try {
       if (message.contains("prepare")) {
         std::vector<Call> calls;
-        for (const Json& call : message.at("prepare"))
-          calls.push_back({.values = call.at("values").get<std::vector<std::int64_t>>(),
-                           .lengths = call.at("lengths").get<std::vector<std::int64_t>>()});
+        for (const Json& call : message.at("prepare")) calls.push_back(call_of(call));
         answer["launches"] = to_json(own.prepare(calls));
       } else if (const auto trial = own.measure(request_of(message.at("trial")))) {
         answer["said"] = tuner::to_json(*trial);

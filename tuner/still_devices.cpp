@@ -75,8 +75,7 @@ TuneDevice predicted_device(const TuneSubject& subject) {
     }
     return trial;
   };
-  return {
-      .prepare = [](const std::vector<Call>&) { return std::vector<std::vector<LaunchKeys>>(); }, .measure = measure, .measured = false};
+  return {.measure = measure, .measured = false};
 }
 
 RecordedMatrix RecordedMatrix::parse(std::string_view json, const std::string& where) {
@@ -136,7 +135,7 @@ TuneDevice replayed_device(const TuneSubject& subject, const RecordedMatrix& mat
     }
     return trial;
   };
-  return {.prepare = [](const std::vector<Call>&) { return std::vector<std::vector<LaunchKeys>>(); }, .measure = measure};
+  return {.measure = measure};
 }
 
 }  // namespace anydim::tuner

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "ir/error.h"
 #include "ir/printable.h"
@@ -22,7 +23,7 @@ namespace anydim::tuner {
 
 namespace {
 
-constexpr int newest_form = 1;
+constexpr int newest_form = 2, form_without_launches = 1;
 constexpr int fewest_bits = 3;
 
 std::int64_t rounded_up(std::int64_t value, int bits) {
@@ -31,6 +32,12 @@ std::int64_t rounded_up(std::int64_t value, int bits) {
   const std::int64_t unit = std::int64_t{1} << (width - bits);
   const std::int64_t most = INT64_MAX / unit * unit;
   return value > most ? INT64_MAX : value + (unit - value % unit) % unit;
+}
+
+std::vector<std::int64_t> rounded_up(std::span<const std::int64_t> values, int bits) {
+  std::vector<std::int64_t> rounded;
+  for (const std::int64_t value : values) rounded.push_back(rounded_up(value, bits));
+  return rounded;
 }
 
 // A count that no more fits stays at the largest.
@@ -68,30 +75,33 @@ Trace::Trace(std::vector<std::string> inputs, std::vector<std::string> symbols)
 
 std::int64_t Trace::calls() const {
   std::int64_t calls = 0;
-  for (const auto& [sizes, count] : bins_) calls = added(calls, count);
+  for (const auto& [sizes, bin] : bins_) calls = added(calls, bin.calls);
   return calls;
 }
 
-void Trace::add(std::span<const std::int64_t> values, std::int64_t rows, std::int64_t count) {
+void Trace::add(std::span<const std::int64_t> values, std::int64_t rows, const TracedLaunches& launches, std::int64_t count) {
   internal_check(values.size() == symbols_.size(), "a traced call has a value for every symbol");
-  TracedCall call;
-  for (const std::int64_t value : values) call.push_back(rounded_up(value, significant_bits_));
-  call.push_back(rounded_up(rows, significant_bits_));
-  std::int64_t& there = bins_[std::move(call)];
-  there = added(there, count);
-  while (bins_.size() > most_bins && significant_bits_ > fewest_bits) coarsen();
+  TracedCall sizes(values.begin(), values.end());
+  sizes.push_back(rows);
+  take(sizes, {count, launches});
+  while ((bins_.size() > most_bins || launches_ > most_launches) && significant_bits_ > fewest_bits) coarsen();
+}
+
+void Trace::take(std::span<const std::int64_t> sizes, const TraceBin& more) {
+  TraceBin& bin = bins_[rounded_up(sizes, significant_bits_)];
+  bin.calls = added(bin.calls, more.calls);
+  for (const auto& [launch, count] : more.launches) {
+    const auto [there, fresh] = bin.launches.try_emplace({launch.first, rounded_up(launch.second, significant_bits_)}, 0);
+    there->second = added(there->second, count);
+    launches_ += fresh ? 1 : 0;
+  }
 }
 
 void Trace::coarsen() {
   significant_bits_ = significant_bits_ > 8 ? 8 : significant_bits_ - 1;
-  std::map<TracedCall, std::int64_t> merged;
-  for (const auto& [sizes, count] : bins_) {
-    TracedCall call;
-    for (const std::int64_t size : sizes) call.push_back(rounded_up(size, significant_bits_));
-    std::int64_t& there = merged[std::move(call)];
-    there = added(there, count);
-  }
-  bins_ = std::move(merged);
+  const std::map<TracedCall, TraceBin> before = std::exchange(bins_, {});
+  launches_ = 0;
+  for (const auto& [sizes, bin] : before) take(sizes, bin);
 }
 
 void Trace::merge(const Trace& other) {
@@ -99,18 +109,38 @@ void Trace::merge(const Trace& other) {
     throw Error(ErrorKind::Malformed, fmt::format("the trace is of another model: its inputs are {}, this model's are {}",
                                                   fmt::join(other.inputs_, "; "), fmt::join(inputs_, "; ")));
   }
-  for (const auto& [sizes, count] : other.bins_) add(std::span(sizes).first(symbols_.size()), sizes.back(), count);
+  for (const auto& [sizes, bin] : other.bins_) add(std::span(sizes).first(symbols_.size()), sizes.back(), bin.launches, bin.calls);
 }
 
 std::string Trace::to_json() const {
-  nlohmann::ordered_json bins = nlohmann::ordered_json::array();
-  for (const auto& [sizes, count] : bins_) {
-    nlohmann::ordered_json bin = sizes;
-    bin.push_back(count);
-    bins.push_back(std::move(bin));
+  using Json = nlohmann::ordered_json;
+  std::map<std::string_view, std::size_t> regions;
+  for (const auto& [sizes, bin] : bins_)
+    for (const auto& [launch, count] : bin.launches) regions.try_emplace(launch.first, regions.size());
+  Json bins = Json::array(), launches = Json::array(), names = Json::array();
+  for (const auto& [sizes, bin] : bins_) {
+    Json numbers = sizes;
+    numbers.push_back(bin.calls);
+    bins.push_back(std::move(numbers));
+    Json& listed = launches.emplace_back(Json::array());
+    for (const auto& [launch, count] : bin.launches) {
+      Json one = {regions.at(launch.first)};
+      for (const std::int64_t key : launch.second) one.push_back(key);
+      one.push_back(count);
+      listed.push_back(std::move(one));
+    }
   }
-  const nlohmann::ordered_json object = {
-      {"anydim_trace", newest_form}, {"inputs", inputs_}, {"symbols", symbols_}, {"significant_bits", significant_bits_}, {"bins", bins}};
+  names.get_ref<Json::array_t&>().resize(regions.size());
+  for (const auto& [name, position] : regions) names[position] = name;
+  Json object = {{"anydim_trace", launches_ > 0 ? newest_form : form_without_launches},
+                 {"inputs", inputs_},
+                 {"symbols", symbols_},
+                 {"significant_bits", significant_bits_},
+                 {"bins", bins}};
+  if (launches_ > 0) {
+    object["regions"] = std::move(names);
+    object["launches"] = std::move(launches);  // of each bin: the region's position, its keys, how many
+  }
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -127,14 +157,32 @@ Trace Trace::parse(std::string_view json, const std::string& where) {
     if (integer(object.at("anydim_trace")) > newest_form) throw malformed("the trace was written by a newer version of anydim");
     Trace trace(object.at("inputs").get<std::vector<std::string>>(), object.at("symbols").get<std::vector<std::string>>());
     trace.significant_bits_ = static_cast<int>(std::clamp<std::int64_t>(integer(object.at("significant_bits")), fewest_bits, 63));
-    for (const auto& bin : object.at("bins")) {
+    const auto counted = [&](const nlohmann::json& list) {
       std::vector<std::int64_t> numbers;
-      for (const auto& number : bin) numbers.push_back(integer(number));
+      for (const auto& number : list) numbers.push_back(integer(number));
       const bool negative = std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
-      if (numbers.size() != trace.symbols_.size() + 2 || negative || numbers.back() == 0)
+      if (negative || numbers.empty() || numbers.back() == 0) numbers.clear();
+      return numbers;
+    };
+    const auto regions = object.value("regions", std::vector<std::string>());
+    const nlohmann::json launches = object.value("launches", nlohmann::json::array());
+    const nlohmann::json& bins = object.at("bins");
+    if (!launches.empty() && launches.size() != bins.size())
+      throw malformed(fmt::format("the trace is damaged: it has the launches of {} bins, and {} bins", launches.size(), bins.size()));
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      const std::vector<std::int64_t> numbers = counted(bins[i]);
+      if (numbers.size() != trace.symbols_.size() + 2)
         throw malformed(
-            fmt::format("a bin has {} sizes from 0 and a count from 1; got {}", trace.symbols_.size() + 1, printable_json(bin)));
-      trace.add(std::span(numbers).first(trace.symbols_.size()), numbers[trace.symbols_.size()], numbers.back());
+            fmt::format("a bin has {} sizes from 0 and a count from 1; got {}", trace.symbols_.size() + 1, printable_json(bins[i])));
+      TracedLaunches of_bin;
+      for (const nlohmann::json& listed : launches.empty() ? launches : launches[i]) {
+        const std::vector<std::int64_t> launch = counted(listed);
+        if (launch.size() < 2 || static_cast<std::uint64_t>(launch[0]) >= regions.size())
+          throw malformed(fmt::format("a launch has the position of one of {} regions, keys from 0 and a count from 1; got {}",
+                                      regions.size(), printable_json(listed)));
+        of_bin[{regions[static_cast<std::size_t>(launch[0])], {launch.begin() + 1, launch.end() - 1}}] = launch.back();
+      }
+      trace.add(std::span(numbers).first(trace.symbols_.size()), numbers[trace.symbols_.size()], of_bin, numbers.back());
     }
     return trace;
   } catch (const nlohmann::json::exception& error) {

@@ -1,4 +1,5 @@
-// The shapes that a service met: a compact histogram of a model's symbols, bounded in size, kept as JSON.
+// The shapes that a service met: a compact histogram of a model's symbols, bounded in size, kept as JSON. Of a model whose values decide sizes it also holds
+// what its calls launched.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +16,30 @@ namespace anydim::tuner {
 // One call's sizes: the symbols' values in the trace's order, then the rows that took part (of packed calls; of others 0).
 using TracedCall = std::vector<std::int64_t>;
 
+// Launches by region (text_hash of its identity) and the values of its keys.
+using TracedLaunches = std::map<std::pair<std::string, std::vector<std::int64_t>>, std::int64_t>;
+
+struct TraceBin {
+  std::int64_t calls = 0;
+  TracedLaunches launches;  // of all these calls; empty where the sizes tell them
+  bool operator==(const TraceBin&) const = default;
+};
+
 class Trace {
  public:
-  static constexpr std::size_t most_bins = 4096;
+  static constexpr std::size_t most_bins = 4096, most_launches = 65536;  // the latter: distinct ones, over all bins
 
   // `inputs` tell models apart: each input as to_string(InputInfo) writes it.
   Trace(std::vector<std::string> inputs, std::vector<std::string> symbols);
 
   const std::vector<std::string>& inputs() const { return inputs_; }
   const std::vector<std::string>& symbols() const { return symbols_; }
-  // Counts by sizes. Where there would be more than most_bins, sizes are rounded up to fewer significant bits, for all bins alike.
-  const std::map<TracedCall, std::int64_t>& bins() const { return bins_; }
+  // By sizes. Where there would be more than most_bins or most_launches, sizes and keys are rounded up to fewer significant bits, for all bins alike.
+  const std::map<TracedCall, TraceBin>& bins() const { return bins_; }
   std::int64_t calls() const;
 
-  // `values`: one a symbol.
-  void add(std::span<const std::int64_t> values, std::int64_t rows, std::int64_t count = 1);
+  // `values`: one a symbol. `launches`: of all `count` calls.
+  void add(std::span<const std::int64_t> values, std::int64_t rows, const TracedLaunches& launches = {}, std::int64_t count = 1);
   // Throws Error{Malformed} where the other is of another model.
   void merge(const Trace& other);
 
@@ -38,10 +48,12 @@ class Trace {
   static Trace parse(std::string_view json, const std::string& where);
 
  private:
+  void take(std::span<const std::int64_t> sizes, const TraceBin& more);
   void coarsen();
 
   std::vector<std::string> inputs_, symbols_;
-  std::map<TracedCall, std::int64_t> bins_;
+  std::map<TracedCall, TraceBin> bins_;
+  std::size_t launches_ = 0;  // distinct ones, over all bins
   int significant_bits_ = 63;
 };
 
@@ -56,9 +68,9 @@ void record_trace(const std::filesystem::path& file, const Trace& trace);
 class TraceRecorder {
  public:
   explicit TraceRecorder(Trace trace) : trace_(std::move(trace)) {}
-  void add(std::span<const std::int64_t> values, std::int64_t rows) {
+  void add(std::span<const std::int64_t> values, std::int64_t rows, const TracedLaunches& launches) {
     const std::lock_guard lock(mutex_);
-    trace_.add(values, rows);
+    trace_.add(values, rows, launches);
   }
   Trace trace() const {
     const std::lock_guard lock(mutex_);

@@ -88,6 +88,7 @@ class Run {
 
   // Has the device load the calls, and keeps what it tells of their launches.
   void prepare(const std::vector<Call>& calls) {
+    if (!device_.prepare) return;
     const auto begin = Clock::now();
     const std::vector<std::vector<LaunchKeys>> launches = device_.prepare(calls);
     prepare_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -448,7 +449,7 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
     result.interrupted = true;
     return result;
   }
-  const KeyPoints points = choose_points(observed.workload, observed.launches, observed.work, rules.points);
+  const KeyPoints points = choose_points(observed.workload, observed.launches, observed.work, rules.points, observed.runnable);
   const auto regions = static_cast<std::int64_t>(points.regions.size());
   if (rules.most_kernels < regions) {
     throw Error(ErrorKind::CommandLine,

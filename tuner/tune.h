@@ -45,9 +45,9 @@ struct TuneProgress {
   double seconds_left = 0;                       // of the budget
 };
 
-// How candidates are tried. `prepare`: loads the calls (the first small) and says what they launch; `measure`: nothing where the run was interrupted.
+// How candidates are tried. `prepare`: loads the calls (the first small) and says what they launch; null: it needs no calls' data; `measure`: nothing where the run was interrupted.
 struct TuneDevice {
-  std::function<std::vector<std::vector<LaunchKeys>>(const std::vector<Call>& calls)> prepare;
+  std::function<std::vector<std::vector<LaunchKeys>>(const std::vector<Call>& calls)> prepare{};
   std::function<std::optional<Trial>(const TrialRequest&)> measure;
   bool measured = true;  // false: what it says is predicted
   // Where several candidates may be tried at once: how many it likes to have at hand, and their trials in order; empty where the run was interrupted.

@@ -162,8 +162,8 @@ void drop_hopeless(std::span<const Strategy> strategies, std::vector<Finalists>&
 
 void measure_regret(const TuneSubject& subject, const Observed& unseen, const TuneRules& rules, const TuneDevice& device,
                     const std::function<double()>& seconds_left, TuneResult& result) {
-  const KeyPoints points = choose_points(unseen.workload, unseen.launches, unseen.work, rules.unseen_calls);
-  device.prepare(calls_to_prepare(subject, unseen, points));
+  const KeyPoints points = choose_points(unseen.workload, unseen.launches, unseen.work, rules.unseen_calls, unseen.runnable);
+  if (device.prepare) device.prepare(calls_to_prepare(subject, unseen, points));
   std::vector<std::size_t> order(result.latencies.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, std::ranges::greater(), [&](std::size_t i) { return std::pair(expected_seconds(result.latencies[i]), i); });

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -131,6 +132,14 @@ Workload sample_workload(const ModelShape& model, const Distribution& distributi
   return workload;
 }
 
+nlohmann::json to_json(const Call& call) { return {{"values", call.values}, {"lengths", call.lengths}, {"inputs", call.inputs}}; }
+
+Call call_of(const nlohmann::json& said) {
+  return {.values = said.at("values").get<std::vector<std::int64_t>>(),
+          .lengths = said.at("lengths").get<std::vector<std::int64_t>>(),
+          .inputs = said.at("inputs").get<std::string>()};
+}
+
 Workload traced_workload(const ModelShape& model, const Trace& trace) {
   std::vector<std::string> inputs;
   for (const ModelInput& input : model.inputs) {
@@ -145,8 +154,10 @@ Workload traced_workload(const ModelShape& model, const Trace& trace) {
   }
   if (trace.bins().empty()) throw Error(ErrorKind::Malformed, "the trace holds no call");
   Workload workload;
-  for (const auto& [sizes, count] : trace.bins()) {
-    Call call{.values = {sizes.begin(), sizes.end() - 1}, .weight = static_cast<double>(count)};
+  for (const auto& [sizes, bin] : trace.bins()) {
+    Call call{.values = {sizes.begin(), sizes.end() - 1}, .weight = static_cast<double>(bin.calls)};
+    for (const auto& [launch, count] : bin.launches)
+      call.found.push_back({launch.first, launch.second, static_cast<double>(count) / static_cast<double>(bin.calls)});
     for (std::size_t i = 0; i < names.size(); ++i) check_range(model, names[i], call.values[i], "the trace");
     if (model.packing && sizes.back() > 0 && names.size() == 2) {
       // The longest text is known and the rows of all; the others share what is left.
@@ -166,19 +177,30 @@ Workload traced_workload(const ModelShape& model, const Trace& trace) {
   return workload;
 }
 
+bool shapes_decide_launches(const ir::Program& program) {
+  return std::ranges::all_of(program.instructions, [](const ir::Code::Instruction& instruction) {
+    return std::holds_alternative<ir::Code::RunStage>(instruction) || std::holds_alternative<ir::Code::Launch>(instruction);
+  });
+}
+
+bool values_decide_launches(const ir::Program& program) {
+  const auto fetches = [](const ir::Code& code) {
+    return std::ranges::any_of(code.instructions,
+                               [](const auto& instruction) { return std::holds_alternative<ir::Code::Fetch>(instruction); });
+  };
+  return fetches(program) || std::ranges::any_of(program.functions, fetches);
+}
+
 ShapeWalk::ShapeWalk(const ir::Program& program) : program_(program) {
+  internal_check(shapes_decide_launches(program), "only shapes decide the sizes of this program");
   signature_.name = "main";
   signature_.symbols = program.symbols;
   for (const ir::Code::Input& input : program.inputs)
     signature_.body.parameters.push_back(signature_.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
   for (const ir::Program::Stage& stage : program.stages) interpreters_.emplace_back(stage.shapes);
-  for (const ir::Code::Instruction& instruction : program.instructions)
-    possible_ =
-        possible_ && (std::holds_alternative<ir::Code::RunStage>(instruction) || std::holds_alternative<ir::Code::Launch>(instruction));
 }
 
 std::vector<LaunchKeys> ShapeWalk::launches(const ModelShape& model, const Call& call) const {
-  internal_check(possible_, "only shapes decide the sizes of this program");
   const std::vector<std::vector<std::int64_t>> dims = tensor_dims(model, call);
   std::vector<ir::InputShape> shapes;
   for (std::size_t i = 0; i < dims.size(); ++i) shapes.push_back({program_.inputs.at(i).dtype, dims[i]});
@@ -238,25 +260,44 @@ KeyWeights merged_sizes(const std::map<std::vector<std::int64_t>, double>& all, 
   internal_error("one bit a key leaves few sizes");
 }
 
+// A loop launches a region at a size a step: as many of these are left as there are in other programs, evenly over them all.
+constexpr std::size_t points_a_representative = 2;
+void thin_out(std::map<std::vector<std::int64_t>, std::size_t>& points, std::size_t most) {
+  if (points.size() <= most) return;
+  std::vector<std::vector<std::int64_t>> order;
+  for (const auto& [keys, representative] : points) order.push_back(keys);
+  std::ranges::sort(order, {}, [](const std::vector<std::int64_t>& keys) {
+    return std::pair(distance(keys, std::vector<std::int64_t>(keys.size())), keys);
+  });
+  std::map<std::vector<std::int64_t>, std::size_t> kept;
+  for (std::size_t i = 0; i < most; ++i) kept.insert(*points.find(order[most == 1 ? 0 : i * (order.size() - 1) / (most - 1)]));
+  points = std::move(kept);
+}
+
 }  // namespace
 
 KeyPoints choose_points(const Workload& workload, std::span<const std::vector<LaunchKeys>> launches, std::span<const double> work,
-                        std::size_t most) {
+                        std::size_t most, std::size_t runnable) {
   const std::size_t count = workload.calls.size();
-  internal_check(count > 0 && launches.size() == count && work.size() == count && most > 0,
-                 "a workload has calls, each with launches and work");
-  std::vector<std::size_t> order(count);
+  runnable = std::min(runnable, count);
+  internal_check(runnable > 0 && launches.size() == count && work.size() == count && most > 0,
+                 "a workload has calls that can be made, each with launches and work");
+  std::vector<std::size_t> order(runnable);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t call) { return std::pair(work[call], call); });
 
+  // Where what is met comes from calls that cannot be made, those that can count alike.
+  const bool weighed = std::ranges::any_of(order, [&](std::size_t call) { return workload.calls[call].weight > 0; });
+  const auto weighed_work = [&](std::size_t call) { return (weighed ? workload.calls[call].weight : 1) * work[call]; };
   KeyPoints chosen;
   double total = 0;
-  for (std::size_t call = 0; call < count; ++call) total += workload.calls[call].weight * work[call];
-  std::set<std::size_t> taken{0, count - 1};  // positions in `order`
+  for (const std::size_t call : order) total += weighed_work(call);
+  std::set<std::size_t> taken{0, runnable - 1};  // positions in `order`
   double sum = 0;
   std::size_t part = 1;
-  for (std::size_t at = 0; at < count && most > 2; ++at) {
-    sum += workload.calls[order[at]].weight * work[order[at]];
+  for (std::size_t at = 0; at < runnable && most > 2; ++at) {
+    if (runnable <= most) taken.insert(at);
+    sum += weighed_work(order[at]);
     if (sum < total * static_cast<double>(part) / static_cast<double>(most - 1)) continue;
     if (taken.size() < most) taken.insert(at);
     while (sum >= total * static_cast<double>(part) / static_cast<double>(most - 1) && part < most) ++part;
@@ -267,6 +308,7 @@ KeyPoints choose_points(const Workload& workload, std::span<const std::vector<La
   std::map<std::int32_t, std::map<std::vector<std::int64_t>, std::size_t>> points;  // to the representative that has it
   for (std::size_t r = 0; r < chosen.representatives.size(); ++r)
     for (const LaunchKeys& launch : launches[chosen.representatives[r]]) points[launch.kernel].emplace(launch.keys, r);
+  for (auto& [kernel, of_kernel] : points) thin_out(of_kernel, points_a_representative * chosen.representatives.size());
   double calls = 0;
   for (const Call& call : workload.calls) calls += call.weight;
   std::map<std::int32_t, std::map<std::vector<std::int64_t>, double>> sizes;  // weights of all keys
@@ -289,11 +331,14 @@ KeyPoints choose_points(const Workload& workload, std::span<const std::vector<La
         const double apart = distance(region->points[p], launch.keys);
         if (apart < least) least = apart, nearest = p;
       }
-      region->weights[nearest] += workload.calls[call].weight / calls;
-      sizes[launch.kernel][launch.keys] += workload.calls[call].weight / calls;
+      const double expected = workload.calls[call].weight / calls * launch.times;
+      if (expected <= 0) continue;
+      region->weights[nearest] += expected;
+      sizes[launch.kernel][launch.keys] += expected;
     }
   }
   for (RegionPoints& region : chosen.regions) region.sizes = merged_sizes(sizes[region.kernel], region.points);
+  std::erase_if(chosen.regions, [](const RegionPoints& region) { return region.sizes.keys.empty(); });
   return chosen;
 }
 

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,11 +38,24 @@ struct ModelShape {
   std::vector<std::string> symbol_names() const;  // in order of appearance
 };
 
+// A launch that a service met, in calls of equal sizes.
+struct FoundLaunch {
+  std::string region;  // text_hash of its identity
+  std::vector<std::int64_t> keys;
+  double times = 1;  // in one call
+};
+
 struct Call {
   std::vector<std::int64_t> values;     // of the model's symbols
   std::vector<std::int64_t> lengths{};  // rows of each sequence that take part; empty: all
   double weight = 1;
+  std::string inputs{};              // folder of a recorded call's inputs; empty: they are made up
+  std::vector<FoundLaunch> found{};  // where a trace tells; for models whose values decide sizes
 };
+// What a worker is told of a call: values, lengths, inputs. call_of throws what nlohmann::json throws.
+nlohmann::json to_json(const Call& call);
+Call call_of(const nlohmann::json& said);
+
 struct Workload {
   std::vector<Call> calls;
   std::string text;  // what it was made of: equal texts, equal workloads
@@ -59,15 +74,19 @@ struct LaunchKeys {
   std::int32_t kernel = 0;
   std::vector<std::int64_t> keys;
   double roofline_seconds = 0;  // what arithmetic and memory allow at least (tuner/roofline.h); 0: not known
+  double times = 1;             // how often a call does this; not whole where it is the mean of several calls
 };
+
+// False where control flow or values that kernels compute decide sizes: then only a run tells what is launched.
+bool shapes_decide_launches(const ir::Program& program);
+// Whether a call looks at values on its way, so that what it launches may depend on what its inputs hold.
+bool values_decide_launches(const ir::Program& program);
 
 // Evaluates a program's sizes without running it.
 class ShapeWalk {
  public:
-  // `program` outlives this.
+  // `program`: one whose launches its shapes decide; it outlives this.
   explicit ShapeWalk(const ir::Program& program);
-  // False where control flow or values that kernels compute decide sizes: then only a run tells.
-  bool possible() const { return possible_; }
   // Of a call of the model whose program this is. Throws Error{Inputs} where the call does not fit the model.
   std::vector<LaunchKeys> launches(const ModelShape& model, const Call& call) const;
 
@@ -75,7 +94,6 @@ class ShapeWalk {
   const ir::Program& program_;
   ir::Function signature_;
   std::vector<ir::ShapeInterpreter> interpreters_;
-  bool possible_ = true;
 };
 
 // Points at which a region is measured.
@@ -90,8 +108,9 @@ struct KeyPoints {
   std::vector<std::size_t> representatives;  // positions in Workload::calls, by the work of the call, ascending
   std::vector<RegionPoints> regions;         // one a kernel of the program that calls launch
 };
-// At most `most` representative calls: the least and the greatest, and between them what splits the workload's work evenly. `launches` and `work` (any measure): one a call.
+// At most `most` representative calls: all where there are no more, else the least and the greatest, and between them what splits the workload's work evenly. `launches` and `work` (any measure): one a call.
+// Only the first `runnable` calls can be made; the others tell what is met, and how often.
 KeyPoints choose_points(const Workload& workload, std::span<const std::vector<LaunchKeys>> launches, std::span<const double> work,
-                        std::size_t most);
+                        std::size_t most, std::size_t runnable = std::numeric_limits<std::size_t>::max());
 
 }  // namespace anydim::tuner

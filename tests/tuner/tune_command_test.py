@@ -49,6 +49,21 @@ fn @end(%x: Tensor[(m, 48), f32]) -> Tensor[(m, 32), f32] where m in [1, 64] {
 """
 
 
+# How many rows the product has is known only once the mask has been read.
+CHOSEN_ROWS = """fn @main(%x: Tensor[(n, 48), f32], %keep: Tensor[(n), bool]) where n in [1, 4096] {
+  %w = constant(f32 (48, 32) @random(1))
+  %rows = compress(%x, %keep) {axis = 0}
+  %y = matmul(%rows, %w)
+  return %y
+}
+"""
+
+
+def npy(descr, dims, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(dims)}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + data
+
+
 def trials(number):
     """A budget that also a loaded machine can keep to: it is the number of candidates that ends the search, and the time what ends the regret report."""
     return ("--budget", "5s", "--trials", str(number))
@@ -276,7 +291,7 @@ class Tune(unittest.TestCase):
         self.assertNotIn("\x1b", done.stderr)
 
     def test_bad_input(self):
-        one_of = "tune needs one of --lengths FILE, --trace FILE and --distribution TEXT: the sizes to tune for"
+        one_of = "tune needs one of --lengths FILE, --trace FILE, --distribution TEXT and --calls FOLDER: the sizes to tune for"
         self.refused(2, one_of, "model.anydim")
         self.refused(2, one_of, "model.anydim", "--trace", "a", "--lengths", "b")
         self.refused(2, "--budget 0 is no time above 0, such as 90s, 10m or 2h", "model.anydim", "--distribution", "constant(3)", "--budget", "0")
@@ -347,8 +362,7 @@ class Tune(unittest.TestCase):
         self.assertTrue(json.loads(self.tune("--json", *trials(6)).stdout)["nothing_to_do"])
 
     def test_traces_follow_calls(self):
-        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 48), }".ljust(117) + "\n"
-        (self.folder / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(5 * 48 * 4))
+        (self.folder / "x.npy").write_bytes(npy("<f4", (5, 48), bytes(5 * 48 * 4)))
         for _ in range(2):
             self.assertEqual(self.anydim("run", "model.anydim", "--input", "x=x.npy", "--record", "trace.json").returncode, 0)
         self.assertEqual(json.loads((self.folder / "trace.json").read_text())["bins"], [[5, 0, 2]])
@@ -357,6 +371,56 @@ class Tune(unittest.TestCase):
         self.refused(4, "the trace is of another model: its inputs are x: f32 (n, 48); this model's are x: f32 (n, 40)", "other.anydim", "--trace", "trace.json")
         refused = self.anydim("run", "other.anydim", "--input", "x=x.npy", "--record", "trace.json")
         self.assertNotEqual(refused.returncode, 0)
+
+    def record(self, rows, kept):
+        (self.folder / "x.npy").write_bytes(npy("<f4", (rows, 48), bytes(rows * 48 * 4)))
+        (self.folder / "keep.npy").write_bytes(npy("|b1", (rows,), b"\1" * kept + bytes(rows - kept)))
+        done = self.anydim("run", "chosen.anydim", "--input", "x=x.npy", "--input", "keep=keep.npy", "--record", "trace.json", "--record-calls", "calls")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_sizes_that_values_decide_are_traced_and_tuned_on_recorded_calls(self):
+        (self.folder / "chosen.anydim").write_text(CHOSEN_ROWS)
+        for rows, kept in ((40, 10), (80, 20), (2000, 40), (2000, 40), (2000, 1500)):
+            self.record(rows, kept)
+        trace = json.loads((self.folder / "trace.json").read_text())
+        self.assertEqual(trace["bins"], [[40, 0, 1], [80, 0, 1], [2000, 0, 3]])
+        # Of the product's region: the rows that were kept, and how often.
+        products = [sorted(launch[1:] for launch in launches if launch[0] == 2) for launches in trace["launches"]]
+        self.assertEqual(products, [[[10, 1]], [[20, 1]], [[40, 2], [1500, 1]]])
+        self.assertEqual(len(list((self.folder / "calls").iterdir())), 4, "equal calls are kept once")
+
+        def tuned(name, *words):
+            done = self.anydim("tune", "chosen.anydim", *words, "--db", f"{name}.db", *trials(8), "--json", "--sweep", f"{name}.json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            regions = {region["region"]: region for region in json.loads((self.folder / f"{name}.json").read_text())["regions"]}
+            product = next(region for name, region in regions.items() if name.startswith("matmul"))
+            return done, dict(zip((point[0] for point in product["points"]), product["weights"]))
+
+        warning = "values that the model computes decide its sizes"
+        done, points = tuned("both", "--trace", "trace.json", "--calls", "calls")
+        self.assertNotIn(warning, done.stderr)
+        self.assertEqual({key: round(5 * weight, 9) for key, weight in points.items()}, {10: 1, 20: 1, 40: 2, 1500: 1})
+        done, points = tuned("calls", "--calls", "calls")
+        self.assertEqual({key: round(4 * weight, 9) for key, weight in points.items()}, {10: 1, 20: 1, 40: 1, 1500: 1})
+        # Without the calls it is measured where inputs that are made up lead: all rows.
+        done, points = tuned("sizes", "--trace", "trace.json")
+        self.assertIn(warning, done.stderr)
+        self.assertEqual(sorted(points), [40, 80, 2000])
+        self.assertEqual({key: round(5 * weight, 9) for key, weight in points.items()}, {40: 4, 80: 0, 2000: 1})
+        # A part that is not here runs nothing: the trace alone tells.
+        gpu = ("--device", "cuda", "--gpu", "h200", "--db", "gpu.db", *trials(4))
+        done = self.anydim("tune", "chosen.anydim", "--trace", "trace.json", *gpu)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.anydim("tune", "chosen.anydim", "--calls", "calls", *gpu)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("values that the model computes decide what it launches, which only a run tells", done.stderr)
+        self.refused(2, "--calls FOLDER goes alone or with --trace FILE: recorded calls have sizes of their own", "chosen.anydim", "--calls", "calls", "--lengths", "l")
+        self.refused(4, "nowhere: there is no recorded call in this folder (anydim run --record-calls writes them)", "chosen.anydim", "--calls", "nowhere")
+        # Launches of regions that the program does not have.
+        trace["regions"][0] = "0" * 16
+        (self.folder / "strange.json").write_text(json.dumps(trace))
+        self.refused(4, "the trace's calls launched regions that this program does not have: it was recorded by another version of Anydim or with other options; record it again",
+                     "chosen.anydim", "--trace", "strange.json", "--calls", "calls")
 
     @under_mpi
     def test_ranks_share_one_run(self):

@@ -110,11 +110,51 @@ TEST(Trace, RecordsAcrossRuns) {
   second.add(large, 500);
   record_trace(file, second);
   const Trace read = read_trace(file);
-  EXPECT_EQ(read.bins(), (std::map<TracedCall, std::int64_t>{{{2, 7, 9}, 2}, {{8, 100, 500}, 1}}));
+  EXPECT_EQ(read.bins(), (std::map<TracedCall, TraceBin>{{{2, 7, 9}, {2, {}}}, {{8, 100, 500}, {1, {}}}}));
   const std::string other = message_of(ErrorKind::Malformed, [&] { record_trace(file, Trace({"y: i64 (b)"}, {"b"})); });
   EXPECT_EQ(other, file.string() + ": the trace is of another model: its inputs are x: f32 (b, s), this model's are y: i64 (b)");
   EXPECT_EQ(read_trace(file).bins(), read.bins());
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(Trace, KeepsWhatCallsLaunched) {
+  Trace trace({"x: f32 (n)"}, {"n"});
+  const std::int64_t small = 4, large = 9;
+  trace.add(std::span(&small, 1), 0, {{{"a", {10}}, 2}, {{"b", {}}, 1}});
+  trace.add(std::span(&small, 1), 0, {{{"a", {10}}, 1}, {{"a", {30}}, 1}});
+  trace.add(std::span(&large, 1), 0);
+  EXPECT_EQ(trace.bins().at({4, 0}), (TraceBin{2, {{{"a", {10}}, 3}, {{"a", {30}}, 1}, {{"b", {}}, 1}}}));
+  const Trace read = Trace::parse(trace.to_json(), "text");
+  EXPECT_EQ(read.bins(), trace.bins());
+  EXPECT_EQ(read.to_json(), trace.to_json());
+  Trace twice = read;
+  twice.merge(trace);
+  EXPECT_EQ(twice.bins().at({4, 0}).launches.at({"a", {10}}), 6);
+  ModelShape shape;
+  shape.inputs = {{"x", ir::DType::F32, {ir::Dim::symbol("n")}}};
+  shape.symbols.declare("n");
+  const Workload workload = traced_workload(shape, trace);
+  ASSERT_EQ(workload.calls.size(), 2);
+  ASSERT_EQ(workload.calls[0].found.size(), 3);
+  EXPECT_EQ(workload.calls[0].found[0].region, "a");
+  EXPECT_EQ(workload.calls[0].found[0].keys, std::vector<std::int64_t>{10});
+  EXPECT_EQ(workload.calls[0].found[0].times, 1.5);
+}
+
+TEST(Trace, LaunchesStayBounded) {
+  Trace trace({"x: f32 (n)"}, {"n"});
+  const std::int64_t n = 1;
+  constexpr auto most = static_cast<std::int64_t>(Trace::most_launches);
+  TracedLaunches launches;
+  for (std::int64_t key = 1; key <= most; ++key) launches[{"a", {key}}] = 1;
+  trace.add(std::span(&n, 1), 0, launches);
+  EXPECT_EQ(trace.bins().at({1, 0}).launches.size(), Trace::most_launches);
+  trace.add(std::span(&n, 1), 0, {{{"a", {2 * most + 1}}, 1}});
+  const TracedLaunches& rounded = trace.bins().at({1, 0}).launches;
+  EXPECT_LT(rounded.size(), 4096);
+  std::int64_t all = 0;
+  for (const auto& [launch, count] : rounded) all += count;
+  EXPECT_EQ(all, most + 1);
 }
 
 TEST(Trace, RefusesWhatIsNone) {
@@ -126,6 +166,14 @@ TEST(Trace, RefusesWhatIsNone) {
   EXPECT_EQ(error(R"({"anydim_trace": 1, "inputs": [], "symbols": ["n"], "significant_bits": 63, "bins": [[1, 0, 0]]})"),
             "t.json: a bin has 2 sizes from 0 and a count from 1; got [1,0,0]");
   EXPECT_NE(error(R"({"anydim_trace": 1})").find("the trace is damaged"), std::string::npos);
+  const std::string start =
+      R"({"anydim_trace": 2, "inputs": [], "symbols": ["n"], "significant_bits": 63, "bins": [[1, 0, 1]], "regions": ["a"], "launches": )";
+  EXPECT_EQ(error(start + "[[[1, 5, 1]]]}"),
+            "t.json: a launch has the position of one of 1 regions, keys from 0 and a count from 1; got [1,5,1]");
+  EXPECT_EQ(error(start + "[[[0, -5, 1]]]}"),
+            "t.json: a launch has the position of one of 1 regions, keys from 0 and a count from 1; got [0,-5,1]");
+  EXPECT_EQ(error(start + "[[], []]}"), "t.json: the trace is damaged: it has the launches of 2 bins, and 1 bins");
+  EXPECT_NE(error(start + "[7]}").find("a launch has the position"), std::string::npos);
 }
 
 ModelShape encoder_shape() {
@@ -169,7 +217,7 @@ TEST(Workload, TracedCallsKeepTheirRows) {
   shape.packing = runtime::Packing{.mask = 0};
   Trace trace({"ids: i64 (batch, sequence)"}, {"batch", "sequence"});
   const std::int64_t values[] = {4, 100};
-  trace.add(values, 130, 3);
+  trace.add(values, 130, {}, 3);
   const Workload workload = traced_workload(shape, trace);
   ASSERT_EQ(workload.calls.size(), 1);
   const Call& call = workload.calls[0];
@@ -205,6 +253,31 @@ TEST(Workload, PointsCarryTheWeightOfEveryLaunch) {
   EXPECT_EQ(sizes.keys[9], std::vector<std::int64_t>{10});
   EXPECT_NEAR(sizes.weights[9], 2 * 3.0 / 200, 1e-12);
   EXPECT_NEAR(std::accumulate(sizes.weights.begin(), sizes.weights.end(), 0.0), 2, 1e-9);
+}
+
+// Calls that a trace tells of weigh; those that can be made say where a region is measured.
+TEST(Workload, WhatCannotBeMadeIsNotMeasuredButWeighs) {
+  Workload workload;
+  workload.calls = {{.values = {1}, .weight = 0}, {.values = {2}, .weight = 0}, {.values = {3}, .weight = 4}};
+  const std::vector<std::vector<LaunchKeys>> launches = {
+      {{0, {10}}}, {{0, {40}}, {1, {7}}}, {{0, {12}}, {.kernel = 0, .keys = {90}, .times = 0.5}}};
+  const std::vector<double> work = {1, 2, 3};
+  const KeyPoints points = choose_points(workload, launches, work, 4, 2);
+  EXPECT_EQ(points.representatives, (std::vector<std::size_t>{0, 1}));
+  ASSERT_EQ(points.regions.size(), 1) << "no call of the trace launches the other kernel";
+  EXPECT_EQ(points.regions[0].points, (std::vector<std::vector<std::int64_t>>{{10}, {40}}));
+  EXPECT_EQ(points.regions[0].weights, (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(points.regions[0].sizes.keys, (std::vector<std::vector<std::int64_t>>{{12}, {90}}));
+  EXPECT_EQ(points.regions[0].sizes.weights, (std::vector<double>{1, 0.5}));
+}
+
+TEST(Workload, ALoopsManySizesAreThinnedOut) {
+  Workload workload{.calls = {{.values = {100}}}, .text = {}};
+  std::vector<std::vector<LaunchKeys>> launches(1);
+  for (std::int64_t step = 1; step <= 100; ++step) launches[0].push_back({0, {step}});
+  const KeyPoints points = choose_points(workload, launches, std::vector<double>{1}, 6);
+  EXPECT_EQ(points.regions.at(0).points, (std::vector<std::vector<std::int64_t>>{{1}, {100}}));
+  EXPECT_NEAR(std::accumulate(points.regions[0].weights.begin(), points.regions[0].weights.end(), 0.0), 100, 1e-9);
 }
 
 TEST(Workload, VeryManySizesAreMerged) {
