@@ -62,8 +62,10 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->target_ = std::move(target);
   narrow_dims(module, options.dims);
   model->options_.dims.clear();
+  const DeclaredResults::Hints said = DeclaredResults::hints_of(module.functions.at(0));
   model->module_ = recognise_composites(std::move(module), options);
   const ir::Function& entry = model->module_.functions.at(0);
+  model->declared_results_ = std::make_unique<DeclaredResults>(said, entry);
   model->inputs_ = inputs_of(entry);
   model->symbols_ = entry.symbols;
   model->output_names_ = entry.result_names;
@@ -144,6 +146,7 @@ void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
 
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs) {
   std::vector<ir::Tensor> outputs = call(inputs);
+  model_->declared_results_->check(model_->inputs_, inputs, outputs, model_->options_.warn);
   if (recorder_ == nullptr) return outputs;
   // The padded program that stands in for a packed one has regions of its own, which are not tuned.
   const bool packed = packed_rows_.has_value();

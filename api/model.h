@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/compile.h"
+#include "api/declared_results.h"
 #include "api/inputs.h"
 #include "api/ragged.h"
 #include "runtime/batcher.h"
@@ -52,12 +53,14 @@ class Model {
   void complete() const;
 
  private:
+  friend class ModelContext;
   Model() = default;
 
   std::vector<InputInfo> inputs_;
   ir::SymbolTable symbols_;
   std::vector<std::string> output_names_;
   std::string padded_because_, hidden_rows_kept_because_;
+  std::unique_ptr<const DeclaredResults> declared_results_;
   std::optional<runtime::Packing> packing_;
   std::shared_ptr<const runtime::Executable> packed_;
   CompileOptions options_;

@@ -5,6 +5,7 @@
 
 #include "api/load.h"
 #include "ir/error.h"
+#include "ir/parse.h"
 
 namespace anydim {
 namespace {
@@ -127,6 +128,34 @@ TEST(Model, AnEmptyBatch) {
   ModelContext context(packed);
   std::vector<ir::Tensor> inputs(packed->inputs().size(), ir::Tensor(ir::DType::I64, {0, length}));
   EXPECT_EQ(context.run(inputs).at(0).dims()[0], 0);
+}
+
+// How many rows are kept is known only at run time; the model says all of them.
+TEST(Model, WhatIsSaidOfResultsIsHeldAgainstCalls) {
+  ir::Module module = ir::parse(
+      "fn @main(%x: Tensor[(n, 2), f32], %keep: Tensor[(n), bool]) {\n"
+      "  %y = compress(%x, %keep) {axis = 0}\n  return %y\n}\n");
+  ir::Function& main = module.functions[0];
+  ir::Value& result = main.values[main.body.results[0]];
+  result.type = ir::TensorType{ir::DType::F32, {ir::Dim::symbol("n"), ir::any_extent()}};
+  result.declared = ir::Value::Declared::Hint;
+  std::vector<std::string> warnings;
+  CompileOptions options{.threads = 1, .keep_kernels = false, .background = false};
+  options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+  ModelContext context(Model::compile(std::move(module), options));
+  const auto call = [&](std::int64_t kept) {
+    ir::Tensor keep(ir::DType::Bool, {3});
+    for (std::int64_t i = 0; i < kept; ++i) keep.set_integer(i, 1);
+    return context.run({ir::Tensor(ir::DType::F32, {3, 2}), keep}).at(0).dims();
+  };
+  EXPECT_EQ(call(3), (std::vector<std::int64_t>{3, 2}));
+  EXPECT_EQ(warnings, std::vector<std::string>{});
+  EXPECT_EQ(call(1), (std::vector<std::int64_t>{1, 2}));
+  const std::vector<std::string> once{
+      "the model declares its output y as Tensor[(n, ?), f32], and this call gives it f32 (1, 2): dim 0 was expected to be 3, got 1"};
+  EXPECT_EQ(warnings, once);
+  EXPECT_EQ(call(2), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(warnings, once);
 }
 
 }  // namespace
