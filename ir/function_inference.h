@@ -64,7 +64,7 @@ class FunctionInferrer {
   void refuted(ValueId id, const Type& declared, const Type& found);
   void insert_checks(Block& block);
   Binding check_of_demand(ValueId& result, const std::string& source);
-  void set_visible(const Block& block, bool visible);
+  void hide_values_of(const Block& block);
 
   // ---- infer_scopes.cpp: symbols that end with a scope
   Scope open_scope(std::span<const Block> blocks) const;

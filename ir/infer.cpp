@@ -58,7 +58,7 @@ void FunctionInferrer::infer_block(Block& block) {
     infer_binding(binding);
     at_work_ = around;
   }
-  if (&block != &function_.body) set_visible(block, false);
+  if (&block != &function_.body) hide_values_of(block);
   if (&block != &function_.body) held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(held), held_.end());
 }
 

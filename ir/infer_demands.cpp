@@ -61,10 +61,10 @@ void FunctionInferrer::refuted(ValueId id, const Type& declared, const Type& fou
   declared_.erase(id);  // once is enough
 }
 
-void FunctionInferrer::set_visible(const Block& block, bool visible) {
-  for (const ValueId id : block.parameters) visible_[id] = visible;
+void FunctionInferrer::hide_values_of(const Block& block) {
+  for (const ValueId id : block.parameters) visible_[id] = false;
   for (const Binding& binding : block.bindings)
-    for (const ValueId id : binding.results) visible_[id] = visible;
+    for (const ValueId id : binding.results) visible_[id] = false;
 }
 
 // The value that was found gets a name of its own; the checked one keeps the id, so that whatever reads it reads what was checked.

@@ -15,8 +15,9 @@ struct TooDeep {};
 
 template <typename Json>
 Json parse_shallow(std::string_view text) {
-  const auto check_depth = [](int depth, typename Json::parse_event_t, Json&) {
-    if (depth > deepest_json) throw TooDeep{};
+  const auto check_depth = [](int depth, typename Json::parse_event_t event, Json&) {
+    const bool opens = event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+    if (opens && depth >= deepest_json) throw TooDeep{};
     return true;
   };
   try {

@@ -17,6 +17,7 @@
 #include "runtime/cpu_device.h"
 #include "runtime/frame_memory.h"
 #include "tests/fuzz/perturb.h"
+#include "tests/support/chance.h"
 #include "tuner/guarded_memory.h"
 
 namespace anydim::tests {
@@ -51,22 +52,14 @@ constexpr std::array<std::int64_t, 18> extremes{least,
                                                 greatest};
 
 // Text of a module and the inputs of its calls, drawn together.
-class Writer {
+class Writer : public Chance {
  public:
-  explicit Writer(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {
-    for (int i = 0; i < 8; ++i) next();
+  explicit Writer(std::uint64_t seed) : Chance(seed) {
     inputs_.resize(calls);
     for (std::size_t call = 0; call < calls; ++call) {
       boldness_.push_back(std::array<std::size_t, 4>{0, 30, 60, 100}[below(4)]);
       for (std::int64_t& extent : extents_.emplace_back(3)) extent = std::array<std::int64_t, 7>{0, 1, 2, 3, 3, 5, 40}[below(7)];
     }
-  }
-
-  std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
-  bool chance(std::size_t percent) { return below(100) < percent; }
-  template <typename T>
-  const T& pick(const std::vector<T>& list) {
-    return list[below(list.size())];
   }
 
   // A tensor over the symbols n, m and s, or constants.
@@ -148,13 +141,6 @@ class Writer {
   }
 
  private:
-  std::uint64_t next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return state_ * 0x2545f4914f6cdd1du >> 16;
-  }
-
   template <typename Element>
   std::string parameter(DType dtype, const std::vector<std::string>& dims, const std::vector<Integers>& extents, Element element) {
     std::string name = fmt::format("%x{}", parameters_.size());
@@ -170,7 +156,6 @@ class Writer {
     return name;
   }
 
-  std::uint64_t state_;
   std::vector<std::size_t> boldness_;  // percent of a call's numbers that are extreme
   std::vector<Integers> extents_;      // of n, m and s
   std::vector<std::string> parameters_;

@@ -14,6 +14,7 @@
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/shape_rule.h"
+#include "tests/support/chance.h"
 #include "tests/support/random_graph.h"
 
 namespace anydim::tests::random_graphs {
@@ -28,12 +29,9 @@ inline constexpr std::int64_t most_elements_of_edges = 8000;  // of graphs with 
 using Integers = std::vector<std::int64_t>;
 
 // Draws a graph step by step; a step that the shape rules or a call do not accept is left out.
-class Builder {
+class Builder : private Chance {
  public:
-  Builder(std::uint64_t seed, const RandomGraphOptions& options)
-      : options_(options), state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {
-    for (int i = 0; i < 8; ++i) next();
-  }
+  Builder(std::uint64_t seed, const RandomGraphOptions& options) : Chance(seed), options_(options) {}
 
   RandomGraph build() {
     function_.name = "main";
@@ -55,21 +53,6 @@ class Builder {
   }
 
  private:
-  // ---- Chance ----
-
-  std::uint64_t next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return state_ * 0x2545f4914f6cdd1du >> 16;
-  }
-  std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
-  bool chance(std::size_t percent) { return below(100) < percent; }
-  template <typename T>
-  const T& pick(const std::vector<T>& list) {
-    return list[below(list.size())];
-  }
-
   DType any_dtype() {
     return pick(std::vector<DType>{DType::F64, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I32, DType::I16, DType::I8,
                                    DType::U8, DType::U16, DType::U32, DType::U64});
@@ -516,7 +499,6 @@ class Builder {
   void choose_results();
 
   RandomGraphOptions options_;
-  std::uint64_t state_;
   Function function_;
   Block* block_ = &function_.body;  // that bindings go to
   int depth_ = 0;                   // of blocks, and of functions called
