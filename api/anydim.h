@@ -9,7 +9,6 @@
 #include "api/compile.h"
 #include "api/explain.h"
 #include "api/gpu_bench.h"
-#include "api/gpu_raw.h"
 #include "api/inputs.h"
 #include "api/load.h"
 #include "api/model.h"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: gpu_campaign.sh OUT [--limit SECONDS] [--case SECONDS] [PART...]
 #        gpu_campaign.sh --check
-# Everything that needs a GPU, from a prebuilt slim build (build/slim; ANYDIM names another command): climbs a ladder of features, each
+# Everything that needs a GPU, from a prebuilt slim build (build/slim; ANYDIM_WORKER names another worker): climbs a ladder of features, each
 # only if those it needs have passed, then measures what passed until the limit (480 seconds; 300 for a first contact) and writes results.json,
 # results.md and raw.tar.gz into OUT. Parts: ladder, primitives, models, calls, matmul, attention, ragged, torch, matrix, sanitizer; all by default. --check says whether
 # what travels (tree, build and data) stays under 60 MiB, and needs no GPU.
@@ -19,5 +19,4 @@ print(":".join(sorted(found) + glob.glob("/usr/local/cuda/lib64") + glob.glob("/
 PYTHON
 )
 export LD_LIBRARY_PATH="$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export ANYDIM="${ANYDIM:-$root/build/slim/bin/anydim}"
 exec python3 "$root/bench/campaign/supervisor.py" "$@"

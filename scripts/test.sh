@@ -31,7 +31,7 @@ slim=0 fuzzed=0
 if [ "$preset" = release ]; then
   echo "build: preset slim into build/slim"
   cmake --preset slim
-  cmake --build build/slim -j "$jobs" --target anydim
+  cmake --build build/slim -j "$jobs" --target anydim campaign_worker
   ANYDIM="$PWD/build/slim/bin/anydim" python3 tests/tools/slim_test.py || slim=$?
   scripts/gpu_campaign.sh --check || slim=$?
   scripts/fuzz_readers.sh 60 || fuzzed=$?

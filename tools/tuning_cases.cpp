@@ -1,5 +1,6 @@
 #include "tools/tuning_cases.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -27,14 +28,25 @@ void limit_further_memory(std::int64_t bytes) {
 }  // namespace
 
 struct TuningCases::State {
+  CompileOptions options;
+  std::function<CompileTarget()> make;
   std::shared_ptr<const Model> model;
   std::unique_ptr<tuner::RegionBench> bench;
 };
 
-TuningCases::TuningCases() : state_(std::make_unique<State>()) {}
+TuningCases::TuningCases(CompileOptions options, std::function<CompileTarget()> make)
+    : state_(std::make_unique<State>(State{.options = std::move(options), .make = std::move(make), .model = {}, .bench = {}})) {}
 TuningCases::~TuningCases() = default;
 
-Json TuningCases::prepare(const nlohmann::json& wanted, const CompileTarget& target, CompileOptions options) {
+Json TuningCases::run(const nlohmann::json& wanted, const std::function<void()>& compiled) {
+  const std::string kind = wanted.at("kind").get<std::string>();
+  if (kind == "tune_prepare") return prepare(wanted);
+  if (kind == "tune_candidate") return measure(wanted, compiled);
+  throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
+}
+
+Json TuningCases::prepare(const nlohmann::json& wanted) {
+  CompileOptions options = state_->options;
   tuner::exit_on_forbidden_access();
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -44,7 +56,7 @@ Json TuningCases::prepare(const nlohmann::json& wanted, const CompileTarget& tar
   options.outputs = wanted.value("outputs", std::vector<std::string>());
   ir::Module module = load_model(wanted.at("model").get<std::string>());
   const SampleInputs inputs(module);
-  state_->model = Model::compile(target, std::move(module), options);
+  state_->model = Model::compile(state_->make(), std::move(module), options);
   std::vector<std::vector<ir::Tensor>> calls;
   for (const nlohmann::json& call : wanted.at("calls")) {
     const tuner::Call one = tuner::call_of(call);

@@ -1,10 +1,11 @@
-// anydim worker: measures what it is told to, one case a line, so that whoever drives it survives what a kernel does to the device.
+// anydim worker: tries what the tuner asks for, one case a line, so that the tuner survives what a kernel does to its process.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "tools/cases.h"
 #include "tools/command.h"
-#include "tools/worker_cases.h"
+#include "tools/tuning_cases.h"
 
 namespace anydim::tools {
 
@@ -13,8 +14,9 @@ void add_worker(CLI::App& app, CommonOptions& common, Action& action) {
   add_common_options(*command, common);
   command->callback([&common, &action] {
     action = [&common] {
-      CaseRunner runner(compile_options(common));
-      run_worker(runner, std::cin);
+      const CompileOptions options = compile_options(common);
+      TuningCases cases(options, [&] { return make_target(options); });
+      run_cases([&](const nlohmann::json& wanted, const std::function<void()>& compiled) { return cases.run(wanted, compiled); }, std::cin);
     };
   });
 }

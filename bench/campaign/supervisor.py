@@ -189,17 +189,17 @@ def travelling_bytes():
     """What a device machine is sent: files that git does not ignore, and the build."""
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True).stdout
     tree = sum((ROOT / name).stat().st_size for name in listed.splitlines() if (ROOT / name).is_file())
-    command = pathlib.Path(os.environ.get("ANYDIM", ROOT / "build/slim/bin/anydim"))
-    return tree, command.stat().st_size if command.exists() else None
+    programs = [ROOT / "build/slim/bin" / name for name in ("anydim", "campaign_worker")]
+    return tree, sum(program.stat().st_size for program in programs) if all(program.exists() for program in programs) else None
 
 
 def check():
     tree, command = travelling_bytes()
     if command is None:
-        print("gpu_campaign: there is no slim build; make one: cmake --preset slim && cmake --build build/slim --target anydim", file=sys.stderr)
+        print("gpu_campaign: there is no slim build; make one: cmake --preset slim && cmake --build build/slim --target anydim campaign_worker", file=sys.stderr)
         return 1
     total = tree + command
-    print(f"tree {tree / 2**20:.1f} MiB + command {command / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
+    print(f"tree {tree / 2**20:.1f} MiB + programs {command / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
     return 0 if total < MOST_TRAVELLING else 1
 
 
@@ -218,8 +218,8 @@ def main():
         parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}" if unknown else "OUT is missing")
     parts = options.parts or PARTS
     options.out.mkdir(parents=True, exist_ok=True)
-    command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [os.environ.get("ANYDIM", str(ROOT / "build/slim/bin/anydim")), "worker", "--device", "cuda",
-                                                                   "--quiet", "--cache-dir", str(options.out.resolve() / "cache")]
+    command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [str(ROOT / "build/slim/bin/campaign_worker"), "--device", "cuda", "--quiet",
+                                                                   "--cache-dir", str(options.out.resolve() / "cache")]
     with open(options.out / "worker.log", "w", encoding="utf8") as log:
         campaign = Campaign(command, options.out, options.limit, log, options.case)
         information = {}

@@ -1,10 +1,11 @@
-// `anydim worker` over the PTX interpreter: usage: fake_gpu_worker PART. Cases of the GPU campaign run through it without a GPU; its times mean nothing.
+// The campaign's worker over the PTX interpreter: usage: fake_gpu_worker PART. Cases of the GPU campaign run through it without a GPU; its times mean nothing.
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "bench/campaign/worker/campaign_cases.h"
 #include "tests/support/pretended_gpu.h"
-#include "tools/worker_cases.h"
+#include "tools/cases.h"
 
 namespace anydim {
 namespace {
@@ -14,14 +15,14 @@ int work(const char* part) {
   CompileOptions options;
   options.threads = 1;
   options.keep_kernels = false;
-  tools::CaseRunner runner(options,
-                           [&](bool checked) {
-                             pretended.cuda.checked = checked;
-                             return CompileTarget{codegen_cuda::make_cuda_backend(pretended.cuda), pretended.device};
-                           },
-                           {pretended.cuda.target.architecture, RawCode::Ptx});
+  campaign::CampaignCases cases(options,
+                                [&](bool checked) {
+                                  pretended.cuda.checked = checked;
+                                  return CompileTarget{codegen_cuda::make_cuda_backend(pretended.cuda), pretended.device};
+                                },
+                                {pretended.cuda.target.architecture, campaign::RawCode::Ptx});
   try {
-    tools::run_worker(runner, std::cin);
+    tools::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin);
     return 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n%s", error.what(), pretended.gpu->findings().c_str());

@@ -1,17 +1,16 @@
-// One case of a measuring worker: a JSON object in, a JSON object out.
+// One case of the GPU campaign: a JSON object in, a JSON object out.
 #pragma once
 
 #include <functional>
-#include <iosfwd>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "tools/command.h"
-#include "tools/tuning_cases.h"
+#include "api/anydim.h"
+#include "bench/campaign/worker/raw_kernel.h"
 
-namespace anydim::tools {
+namespace anydim::campaign {
 
 struct RawTarget {
   std::string architecture{};  // as NVRTC names it; empty: the device's own
@@ -30,17 +29,16 @@ struct RawTarget {
 //   schedules    "n", "k", "m" [..], "top": the schedules that the cost model ranks best at any of the sizes
 //   raw          "source" (a file), "launch" {"entry", "block", "grid", "cluster", "shared_bytes", "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and
 //                results are written to "folder" as NAME.inN.npy and NAME.outN.npy; the results must be those of the same name in the folder "expected", bit for bit
-//   tune_prepare, tune_candidate   tools/tuning_cases.h
 //   information  device, driver and what else there is; "architecture" where it was told
 // Every kind takes "schedule" (a filter, api/schedule_choice.h; where nothing fits it the result says "absent"), "avoid" [filters of schedules that no region may get], "checked" (the checked twins), "policy" and "dtype".
-class CaseRunner {
+class CampaignCases {
  public:
   // `make`: the target, with checked kernels or not; null: make_target(). `raw`: what run_raw_kernel is told.
   using MakeTarget = std::function<CompileTarget(bool checked)>;
-  explicit CaseRunner(CompileOptions options, MakeTarget make = {}, RawTarget raw = {});
-  ~CaseRunner();
-  // Throws what the case throws; Error{Internal} after a fault of the GPU. `compiled`: called where a case of the tuner has its code.
-  nlohmann::ordered_json run(const nlohmann::json& wanted, const std::function<void()>& compiled = {});
+  explicit CampaignCases(CompileOptions options, MakeTarget make = {}, RawTarget raw = {});
+  ~CampaignCases();
+  // Throws what the case throws; Error{Internal} after a fault of the GPU.
+  nlohmann::ordered_json run(const nlohmann::json& wanted);
 
  private:
   CompileTarget target_for(const nlohmann::json& wanted, std::shared_ptr<ChosenSchedules>& chosen);
@@ -55,12 +53,7 @@ class CaseRunner {
   CompileOptions options_;
   MakeTarget make_;
   RawTarget raw_;
-  TuningCases tuning_;
   std::map<bool, CompileTarget> targets_;  // by checked; one process keeps one context
 };
 
-// Cases from `in`, one a line; on standard output {"begin": ID} before and {"end": ID, ...} after each, and {"at": "compiled", "id": ID} between in a tune_candidate. Returns at the end of input. Throws Error{Malformed} for a line that is no
-// case, and Error{Internal} after a fault of the GPU: this process computes nothing any more, and whoever drives it starts another.
-void run_worker(CaseRunner& runner, std::istream& in);
-
-}  // namespace anydim::tools
+}  // namespace anydim::campaign

@@ -1,4 +1,4 @@
-#include "api/gpu_raw.h"
+#include "bench/campaign/worker/raw_kernel.h"
 
 #include "codegen_cuda/nvrtc.h"
 #include "codegen_cuda/target.h"
@@ -7,7 +7,7 @@
 #include "runtime/cuda_kernel.h"
 #include "runtime/cuda_memory.h"
 
-namespace anydim {
+namespace anydim::campaign {
 
 namespace {
 
@@ -96,4 +96,4 @@ std::vector<ir::Tensor> run_raw_kernel(const CompileTarget& target, const RawKer
   return results;
 }
 
-}  // namespace anydim
+}  // namespace anydim::campaign

@@ -9,7 +9,7 @@
 #include "ir/backend.h"
 #include "ir/tensor.h"
 
-namespace anydim {
+namespace anydim::campaign {
 
 // The source follows the kernel ABI of ir/backend.h: addresses of inputs, then of outputs, extents (none), error, workspace (none), tensor maps.
 struct RawKernel {
@@ -26,4 +26,4 @@ enum class RawCode { Cubin, Ptx };
 std::vector<ir::Tensor> run_raw_kernel(const CompileTarget& target, const RawKernel& kernel, const std::string& architecture = {},
                                        RawCode code = RawCode::Cubin);
 
-}  // namespace anydim
+}  // namespace anydim::campaign

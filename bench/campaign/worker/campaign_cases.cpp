@@ -1,4 +1,4 @@
-#include "tools/worker_cases.h"
+#include "bench/campaign/worker/campaign_cases.h"
 
 #include <fmt/format.h>
 
@@ -19,10 +19,13 @@
 #include "tools/output.h"
 #include "tools/output_files.h"
 
-namespace anydim::tools {
+namespace anydim::campaign {
 
 namespace {
 
+using tools::output_file_name;
+using tools::read_npy;
+using tools::write_outputs;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* empty_program = "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32] {\n  %y = add(%x, %x)\n  return %y\n}\n";
@@ -206,7 +209,7 @@ std::vector<ir::Tensor> read_expected(const std::filesystem::path& files, std::s
 
 }  // namespace
 
-CaseRunner::CaseRunner(CompileOptions options, MakeTarget make, RawTarget raw)
+CampaignCases::CampaignCases(CompileOptions options, MakeTarget make, RawTarget raw)
     : options_(std::move(options)), make_(std::move(make)), raw_(std::move(raw)) {
   if (make_) return;
   make_ = [this](bool checked) {
@@ -215,9 +218,9 @@ CaseRunner::CaseRunner(CompileOptions options, MakeTarget make, RawTarget raw)
     return make_target(with);
   };
 }
-CaseRunner::~CaseRunner() = default;
+CampaignCases::~CampaignCases() = default;
 
-CompileTarget CaseRunner::target_for(const nlohmann::json& wanted, std::shared_ptr<ChosenSchedules>& chosen) {
+CompileTarget CampaignCases::target_for(const nlohmann::json& wanted, std::shared_ptr<ChosenSchedules>& chosen) {
   const bool checked = wanted.value("checked", false);
   CompileTarget& known = targets_[checked];
   if (known.backend == nullptr) known = make_(checked);
@@ -230,14 +233,14 @@ CompileTarget CaseRunner::target_for(const nlohmann::json& wanted, std::shared_p
   return {chosen, known.device};
 }
 
-CompileOptions CaseRunner::options_for(const nlohmann::json& wanted) const {
+CompileOptions CampaignCases::options_for(const nlohmann::json& wanted) const {
   CompileOptions options = options_;
   options.policies.push_back(parse_policy(wanted.value("policy", wanted.contains("schedule") ? "symbolic" : "bucketed")));
   options.background = false;
   return options;
 }
 
-nlohmann::ordered_json CaseRunner::run(const nlohmann::json& wanted, const std::function<void()>& compiled) {
+nlohmann::ordered_json CampaignCases::run(const nlohmann::json& wanted) {
   const std::string kind = wanted.at("kind").get<std::string>();
   if (kind == "empty" || kind == "program") return run_program(wanted);
   if (kind == "matmul") return run_matmul(wanted);
@@ -245,15 +248,10 @@ nlohmann::ordered_json CaseRunner::run(const nlohmann::json& wanted, const std::
   if (kind == "schedules") return rank_schedules(wanted);
   if (kind == "raw") return run_raw(wanted);
   if (kind == "information") return information();
-  if (kind == "tune_prepare") {
-    std::shared_ptr<ChosenSchedules> all;
-    return tuning_.prepare(wanted, target_for(wanted, all), options_for(wanted));
-  }
-  if (kind == "tune_candidate") return tuning_.measure(wanted, compiled);
   throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
 }
 
-nlohmann::ordered_json CaseRunner::run_program(const nlohmann::json& wanted) {
+nlohmann::ordered_json CampaignCases::run_program(const nlohmann::json& wanted) {
   using Clock = std::chrono::steady_clock;
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
@@ -317,7 +315,7 @@ nlohmann::ordered_json CaseRunner::run_program(const nlohmann::json& wanted) {
   return result;
 }
 
-nlohmann::ordered_json CaseRunner::run_matmul(const nlohmann::json& wanted) {
+nlohmann::ordered_json CampaignCases::run_matmul(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
   std::vector<GpuMatmul> shapes;
@@ -356,7 +354,7 @@ nlohmann::ordered_json CaseRunner::run_matmul(const nlohmann::json& wanted) {
   return result;
 }
 
-nlohmann::ordered_json CaseRunner::run_attention(const nlohmann::json& wanted) {
+nlohmann::ordered_json CampaignCases::run_attention(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
   std::vector<GpuAttention> shapes;
@@ -387,7 +385,7 @@ nlohmann::ordered_json CaseRunner::run_attention(const nlohmann::json& wanted) {
   return result;
 }
 
-nlohmann::ordered_json CaseRunner::rank_schedules(const nlohmann::json& wanted) {
+nlohmann::ordered_json CampaignCases::rank_schedules(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
   const std::string type(ir::name_of(dtype_of(wanted)));
@@ -409,7 +407,7 @@ nlohmann::ordered_json CaseRunner::rank_schedules(const nlohmann::json& wanted) 
   return {{"schedules", best}};
 }
 
-nlohmann::ordered_json CaseRunner::run_raw(const nlohmann::json& wanted) {
+nlohmann::ordered_json CampaignCases::run_raw(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   RawKernel kernel;
   kernel.name = wanted.value("name", wanted.at("id").get<std::string>());
@@ -468,46 +466,11 @@ nlohmann::ordered_json CaseRunner::run_raw(const nlohmann::json& wanted) {
   return result;
 }
 
-nlohmann::ordered_json CaseRunner::information() {
+nlohmann::ordered_json CampaignCases::information() {
   Json result = Json::object();
   for (const Finding& finding : examine_system(options_)) result[finding.name] = finding.value;
   if (!raw_.architecture.empty()) result["architecture"] = raw_.architecture;
   return result;
 }
 
-namespace {
-
-void say(const nlohmann::ordered_json& line) {
-  put_json(line);
-  flush_output();
-}
-
-}  // namespace
-
-void run_worker(CaseRunner& runner, std::istream& in) {
-  for (std::string line; std::getline(in, line);) {
-    if (line.empty()) continue;
-    const nlohmann::json wanted = tuner::parse_json(line);
-    if (!wanted.is_object() || !wanted.contains("id"))
-      throw Error(ErrorKind::Malformed, "standard input: a case is one line with a JSON object that has an id");
-    say({{"begin", wanted["id"]}});
-    nlohmann::ordered_json end = {{"end", wanted["id"]}};
-    try {
-      end.update(runner.run(wanted, [&] { say({{"at", "compiled"}, {"id", wanted["id"]}}); }));
-    } catch (const std::bad_alloc&) {
-      end["error"] = "out of memory";
-      end["exit_code"] = static_cast<int>(ErrorKind::Resource);
-    } catch (const nlohmann::json::exception& error) {
-      end["error"] = fmt::format("the case is malformed: {}", error.what());
-      end["exit_code"] = static_cast<int>(ErrorKind::Malformed);
-    } catch (const Error& error) {
-      end["error"] = error.what();
-      end["exit_code"] = static_cast<int>(error.kind());
-    }
-    say(end);
-    if (end.value("exit_code", 0) == static_cast<int>(ErrorKind::Internal))
-      throw Error(ErrorKind::Internal, end["error"].get<std::string>());
-  }
-}
-
-}  // namespace anydim::tools
+}  // namespace anydim::campaign
