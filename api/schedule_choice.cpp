@@ -83,7 +83,7 @@ std::vector<ir::Schedule> ChosenSchedules::candidates(const ir::Region& region, 
 }
 
 std::vector<ir::Schedule> ChosenSchedules::space(const ir::Region& region, const ir::Bucket& bucket) const {
-  return allowed(ir::space_of(inner(), region, bucket));
+  return allowed(inner().space(region, bucket));
 }
 
 }  // namespace anydim

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "ir/forwarding_backend.h"
-#include "ir/schedule_space.h"
 
 namespace anydim {
 
@@ -25,7 +24,7 @@ struct ScheduleFilter {
 ScheduleFilter parse_schedule_filter(std::string_view text);  // throws Error{Malformed}
 
 // Offers what `inner` does, less what one of `avoided` takes; of a region where `filter` takes anything of what is left, nothing else. Remembers what was on offer. Throws Error{Unsupported} where all that a region has is avoided. Any thread.
-class ChosenSchedules : public ir::ForwardingBackend, public ir::ScheduleSpace {
+class ChosenSchedules : public ir::ForwardingBackend {
  public:
   ChosenSchedules(std::shared_ptr<const ir::Backend> inner, std::optional<ScheduleFilter> filter, std::vector<ScheduleFilter> avoided = {});
 

@@ -31,6 +31,16 @@ function(anydim_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
+# anydim_slow_tests(NAMES...)
+#   Tests of the calling folder that take long; those that are there get the label slow, which scripts/test.sh --quick leaves out.
+function(anydim_slow_tests)
+  foreach(name IN LISTS ARGN)
+    if(TEST ${name})
+      set_property(TEST ${name} APPEND PROPERTY LABELS slow)
+    endif()
+  endforeach()
+endfunction()
+
 # anydim_python_test(NAME FILE [arguments...])
 #   One CTest entry that runs a Python file of the calling folder with the packages of tests/requirements.txt; the environment
 #   variable ANYDIM names the anydim command, and the modules of bench can be imported. Left out, with a message, where scripts/python_env.sh has not made .venv.

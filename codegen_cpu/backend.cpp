@@ -14,7 +14,6 @@
 #include "codegen_cpu/spaces.h"
 #include "codegen_cpu/target.h"
 #include "ir/error.h"
-#include "ir/schedule_space.h"
 
 namespace anydim::codegen_cpu {
 
@@ -25,7 +24,7 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 
-class CpuBackend : public ir::Backend, public ir::ScheduleSpace {
+class CpuBackend : public ir::Backend {
   template <typename Question>
   auto ask(const ir::Region& region, const Question& question) const {
     const auto form = form_of(region);

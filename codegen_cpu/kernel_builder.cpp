@@ -254,8 +254,7 @@ ir::CompiledKernel KernelBuilder::finish(const ir::Dim& tasks, const ir::Dim& sc
   Blob blob = compile_module(*module_, *machine_, entries);
   ir::CompiledKernel kernel;
   kernel.code = std::move(blob.bytes);
-  kernel.entry_offset = blob.entry_offsets[0];
-  kernel.sizes_offset = blob.entry_offsets[1];
+  kernel.device = ir::CpuEntries{.kernel = blob.entry_offsets[0], .sizes = blob.entry_offsets[1]};
   kernel.tasks = tasks;
   kernel.scratch_bytes = scratch_bytes;
   kernel.resources.code_bytes = blob.code_bytes;

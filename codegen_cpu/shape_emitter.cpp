@@ -190,7 +190,7 @@ ir::CompiledKernel emit_shapes(const Target& target, const ir::ShapeProgram& pro
   Blob blob = compile_module(module, *machine, entries);
   ir::CompiledKernel kernel;
   kernel.code = std::move(blob.bytes);
-  kernel.entry_offset = blob.entry_offsets[0];
+  kernel.device = ir::CpuEntries{.kernel = blob.entry_offsets[0]};
   kernel.resources.code_bytes = blob.code_bytes;
   return kernel;
 }

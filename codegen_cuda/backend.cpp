@@ -10,7 +10,6 @@
 #include "codegen_cuda/library_product.h"
 #include "codegen_cuda/source_hash.h"
 #include "ir/error.h"
-#include "ir/schedule_space.h"
 
 namespace anydim::codegen_cuda {
 
@@ -57,7 +56,7 @@ EmittedKernel emit(const KnownForm& known, const PlanInputs& inputs, const ir::B
   return skeleton.emit(inputs, bucket, schedule, checked);
 }
 
-class CudaBackend : public ir::Backend, public ir::ScheduleSpace {
+class CudaBackend : public ir::Backend {
  public:
   explicit CudaBackend(const CudaOptions& options) : options_(options), skeletons_(all_skeletons()) {
     if (options_.target.wants_ptx()) options_.output = CudaOutput::Ptx;
@@ -120,7 +119,7 @@ class CudaBackend : public ir::Backend, public ir::ScheduleSpace {
     if (emitted.source.empty()) {
       ir::CompiledKernel call;
       call.scratch_bytes = emitted.workspace_bytes;
-      call.launches = emitted.launches;
+      call.device = ir::CudaLaunches{.launches = emitted.launches};
       return call;
     }
     const std::string name = fmt::format("{} `{}` {}", region.name, to_string(schedule), to_string(bucket));

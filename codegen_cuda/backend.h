@@ -18,7 +18,7 @@ struct CudaOptions {
   std::string nvrtc_path{};  // library or its folder; empty: Nvrtc::open() looks for it
 };
 
-// An ir::ScheduleSpace too. Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing, Error{Unsupported} for a region that no skeleton computes on this device.
+// Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing, Error{Unsupported} for a region that no skeleton computes on this device.
 std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options);
 
 // The CUDA C++ of a region's kernel and what its schedule counts on, for looking and for tests.

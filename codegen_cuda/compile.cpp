@@ -70,8 +70,7 @@ ir::CompiledKernel compile_emitted(const Nvrtc& nvrtc, const CudaTarget& target,
   kernel.resources.shared_bytes += dynamic;
   kernel.code = std::move(produced.code);
   kernel.scratch_bytes = emitted.workspace_bytes;
-  kernel.launches = emitted.launches;
-  kernel.waits = emitted.waits;
+  kernel.device = ir::CudaLaunches{.launches = emitted.launches, .waits = emitted.waits};
   return kernel;
 }
 

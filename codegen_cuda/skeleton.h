@@ -40,7 +40,7 @@ struct EmittedKernel {
   std::string source{};  // CUDA C++, whole (KernelWriter::finish)
   std::vector<ir::DeviceLaunch> launches{};
   ir::Dim workspace_bytes{};  // over the region's symbols
-  bool waits = false;         // as ir::CompiledKernel::waits
+  bool waits = false;         // as ir::CudaLaunches::waits
   std::vector<EntryPlan> entries{};
 };
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "ir/module.h"
@@ -48,6 +49,7 @@ struct KernelResources {
   std::int64_t registers = 0;     // a thread
   std::int64_t stack_bytes = 0;   // a thread's local memory, spills included
   std::int64_t shared_bytes = 0;  // a block's shared memory, static and dynamic
+  bool operator==(const KernelResources&) const = default;
 };
 
 // ---- Kernel ABI (CUDA) ----
@@ -93,16 +95,32 @@ struct DeviceLaunch {
   bool operator==(const DeviceLaunch&) const = default;
 };
 
+// Code is a blob, alignment 64. Offsets in it:
+struct CpuEntries {
+  std::int64_t kernel = 0;  // of the KernelEntry, or of a shape program's entry (Backend::compile_shapes)
+  std::int64_t sizes =
+      -1;  // of the native shape program {tasks, scratch_bytes} over the region's symbols, an entry as of compile_shapes; -1: interpreted
+  bool operator==(const CpuEntries&) const = default;
+};
+
+// Code is a cubin or the text of PTX; empty where all launches are products of a library.
+struct CudaLaunches {
+  std::vector<DeviceLaunch> launches{};
+  bool waits = false;  // threads wait in loops for what others or copies do, so that a fault could hang the device
+  bool operator==(const CudaLaunches&) const = default;
+};
+
 struct CompiledKernel {
-  std::vector<std::byte> code;  // CPU: blob, alignment 64; CUDA: a cubin, or the text of PTX
-  std::int64_t entry_offset = 0;
-  // CPU: of the native shape program {tasks, scratch_bytes} over the region's symbols, an entry as of Backend::compile_shapes; -1: interpreted.
-  std::int64_t sizes_offset = -1;
+  std::vector<std::byte> code;
+  std::variant<CpuEntries, CudaLaunches> device{};
   Dim tasks;          // number of tasks, over the region's symbols
   Dim scratch_bytes;  // over the region's symbols; not initialised. CPU: scratch of one running worker, 64-byte aligned; CUDA: the workspace
   KernelResources resources{};
-  std::vector<DeviceLaunch> launches{};  // CUDA; empty on the CPU
-  bool waits = false;                    // CUDA: threads wait in loops for what others or copies do, so that a fault could hang the device
+
+  // Of a kernel for that device.
+  const CpuEntries& cpu() const { return std::get<CpuEntries>(device); }
+  const CudaLaunches& cuda() const { return std::get<CudaLaunches>(device); }
+  bool operator==(const CompiledKernel&) const = default;
 };
 
 // How a constant operand (a weight) is stored for the device: chosen before schedules, the same for all buckets of all regions that read it.
@@ -127,6 +145,9 @@ class Backend {
 
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a region that derive_loop_form accepts.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;
+  // Every schedule that makes a right kernel for the bucket, for a search by measurement: the candidates first, then what the cost model leaves out. What is not among them
+  // must not be compiled for the bucket.
+  virtual std::vector<Schedule> space(const Region& region, const Bucket& bucket) const { return candidates(region, bucket); }
   // Estimated seconds of one launch on `threads` workers, at concrete values of the region's bucket keys (Region::keys, in order;
   // not its symbols: a matmul over [b, s, 384] has the one key b * s).
   virtual double estimate(const Region& region, const Schedule& schedule, std::span<const std::int64_t> keys, int threads) const = 0;

@@ -21,6 +21,7 @@ class ForwardingBackend : public Backend {
     return inner_->pack(region, parameter, layout, weight);
   }
   std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const override { return inner_->candidates(region, bucket); }
+  std::vector<Schedule> space(const Region& region, const Bucket& bucket) const override { return inner_->space(region, bucket); }
   double estimate(const Region& region, const Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {
     return inner_->estimate(region, schedule, keys, threads);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/printable.h"
@@ -100,6 +101,14 @@ std::string to_string(const Bucket& bucket) {
     if (interval.multiple != 1) text += fmt::format(" multiple {}", interval.multiple);
   }
   return text;
+}
+
+std::vector<Schedule> joined(std::vector<Schedule> first, std::vector<Schedule> more) {
+  std::set<std::string> known;
+  for (const Schedule& schedule : first) known.insert(to_string(schedule));
+  for (Schedule& schedule : more)
+    if (known.insert(to_string(schedule)).second) first.push_back(std::move(schedule));
+  return first;
 }
 
 }  // namespace anydim::ir

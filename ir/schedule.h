@@ -41,6 +41,9 @@ std::string to_string(const Bucket& bucket);  // e.g. "[1, 15] x [0, 512] multip
 // Whether every shape of `inner` is one of `outer`.
 bool contains(const Bucket& outer, const Bucket& inner);
 
+// `first`, then those of `more` that are not there yet.
+std::vector<Schedule> joined(std::vector<Schedule> first, std::vector<Schedule> more);
+
 // Who chose a schedule.
 enum class EntryOrigin : std::uint8_t {
   CostModel,       // the backend's estimates alone, when the program was compiled

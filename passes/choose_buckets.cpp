@@ -10,7 +10,6 @@
 
 #include "ir/error.h"
 #include "ir/loop_form.h"
-#include "ir/schedule_space.h"
 
 namespace anydim::passes {
 
@@ -138,7 +137,7 @@ class Offers {
  private:
   const std::vector<Schedule>& of(const Bucket& bucket, bool all) {
     const auto [known, fresh] = known_.try_emplace({to_string(bucket), all});
-    if (fresh) known->second = all ? space_of(backend_, region_, bucket) : backend_.candidates(region_, bucket);
+    if (fresh) known->second = all ? backend_.space(region_, bucket) : backend_.candidates(region_, bucket);
     return known->second;
   }
 

@@ -12,8 +12,8 @@ constexpr std::int64_t scratch_unit = 256;
 }  // namespace
 
 CpuCode::CpuCode(const ir::Region& region, const ir::CompiledKernel& kernel)
-    : code_(kernel.code), entry_(code_.function<ir::KernelEntry>(kernel.entry_offset)),
-      native_sizes_(kernel.sizes_offset < 0 ? nullptr : code_.function<SizesEntry>(kernel.sizes_offset)) {
+    : code_(kernel.code), entry_(code_.function<ir::KernelEntry>(kernel.cpu().kernel)),
+      native_sizes_(kernel.cpu().sizes < 0 ? nullptr : code_.function<SizesEntry>(kernel.cpu().sizes)) {
   if (native_sizes_ == nullptr) sizes_.emplace(ir::shapes_over(region, {kernel.tasks, kernel.scratch_bytes}));
 }
 

@@ -56,7 +56,7 @@ int map_swizzle(std::int32_t bytes) {
 
 ir::ShapeProgram size_program(const ir::Region& region, const ir::CompiledKernel& kernel) {
   std::vector<ir::Dim> expressions{kernel.scratch_bytes};
-  for (const ir::DeviceLaunch& launch : kernel.launches) {
+  for (const ir::DeviceLaunch& launch : kernel.cuda().launches) {
     expressions.insert(expressions.end(), launch.grid.begin(), launch.grid.end());
     for (const ir::TensorMap& map : launch.tensor_maps) {
       expressions.insert(expressions.end(), map.dims.begin(), map.dims.end());
@@ -96,7 +96,7 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
                        const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial, std::shared_ptr<const CublasLt> library)
     : context_(std::move(context)), library_(std::move(library)),
       name_(fmt::format("region {}, schedule {}", region.name, to_string(entry.schedule))), symbols_(region.body.symbols.names()),
-      launches_(kernel.launches), sizes_(size_program(region, kernel)) {
+      launches_(kernel.cuda().launches), sizes_(size_program(region, kernel)) {
   const Driver& driver = context_->driver();
   const Properties& device = context_->properties();
   const auto refuse = [&](const std::string& why) {
@@ -235,7 +235,7 @@ std::string describe_wait(const ir::KernelError& error) {
 }
 
 bool wants_library(const ir::CompiledKernel& kernel) {
-  return std::ranges::any_of(kernel.launches, [](const ir::DeviceLaunch& launch) { return launch.product.has_value(); });
+  return std::ranges::any_of(kernel.cuda().launches, [](const ir::DeviceLaunch& launch) { return launch.product.has_value(); });
 }
 
 const TensorMapBytes& TensorMapCache::encode(const ir::TensorMap& map, Address base, std::span<const std::int64_t> values,

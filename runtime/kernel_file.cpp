@@ -4,7 +4,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <concepts>
 #include <cstring>
+#include <type_traits>
+#include <variant>
 
 #include "ir/error.h"
 #include "runtime/dim_codec.h"
@@ -16,7 +19,7 @@ namespace {
 using Hash = std::array<std::uint8_t, 16>;
 
 constexpr std::string_view magic = "anydimk\n";
-constexpr std::uint32_t version = 5;
+constexpr std::uint32_t version = 6;
 constexpr std::size_t checked_header = magic.size() + 4 + 4 + sizeof(Hash) + 8;
 constexpr std::size_t header = checked_header + sizeof(Hash);
 
@@ -35,126 +38,163 @@ Hash hash_of(std::span<const std::byte> first, std::span<const std::byte> second
 
 std::span<const std::byte> bytes_of(const Hash& hash) { return std::as_bytes(std::span(hash)); }
 
-void write_launch(ByteWriter& writer, const ir::DeviceLaunch& launch) {
-  writer.text(launch.entry);
-  for (const ir::Dim& blocks : launch.grid) writer.dim(blocks);
-  for (const std::int32_t threads : launch.block) writer.number(threads);
-  for (const std::int32_t blocks : launch.cluster) writer.number(blocks);
-  writer.number(launch.shared_bytes);
-  writer.number(static_cast<std::uint8_t>(launch.dependent));
-  writer.number(static_cast<std::uint32_t>(launch.tensor_maps.size()));
-  for (const ir::TensorMap& map : launch.tensor_maps) {
-    writer.number(map.buffer);
-    writer.number(static_cast<std::uint8_t>(map.dtype));
-    writer.number(map.swizzle_bytes);
-    writer.number(static_cast<std::uint32_t>(map.dims.size()));
-    for (const ir::Dim& dim : map.dims) writer.dim(dim);
-    for (const ir::Dim& stride : map.strides) writer.dim(stride);
-    for (const std::int32_t elements : map.box) writer.number(elements);
+[[noreturn]] void reject(const std::string& why) { throw Error(ErrorKind::Malformed, "a cached kernel " + why); }
+
+// What is kept of a kernel is said once, in the functions fields(): over a Writer and a constant kernel they write it, over a Reader and an empty kernel they read it.
+class Writer {
+ public:
+  template <typename Number>
+    requires std::is_arithmetic_v<Number>
+  void operator()(const Number& number) {
+    bytes_.number(number);
   }
-  writer.number(static_cast<std::uint8_t>(launch.product.has_value()));
-  if (!launch.product) return;
-  const ir::LibraryProduct& product = *launch.product;
-  for (const std::int32_t buffer : {product.x, product.w, product.bias, product.d}) writer.number(buffer);
-  writer.number(static_cast<std::uint8_t>(product.dtype));
-  writer.number(product.n);
-  writer.number(product.k);
-  writer.number(static_cast<std::uint8_t>(product.w_by_columns));
-  writer.number(static_cast<std::uint8_t>(product.activation));
-  writer.number(static_cast<std::uint8_t>(product.tf32));
-}
-
-[[noreturn]] void reject(const char* why) { throw Error(ErrorKind::Malformed, why); }
-
-ir::LibraryProduct read_product(ByteReader& reader) {
-  ir::LibraryProduct product;
-  for (std::int32_t* buffer : {&product.x, &product.w, &product.bias, &product.d}) *buffer = reader.number<std::int32_t>();
-  const auto dtype = reader.number<std::uint8_t>();
-  product.n = reader.number<std::int64_t>();
-  product.k = reader.number<std::int64_t>();
-  product.w_by_columns = reader.number<std::uint8_t>() != 0;
-  const auto activation = reader.number<std::uint8_t>();
-  product.tf32 = reader.number<std::uint8_t>() != 0;
-  if (dtype > static_cast<std::uint8_t>(ir::DType::Bool) ||
-      activation > static_cast<std::uint8_t>(ir::LibraryProduct::Activation::GeluTanh) || product.n < 1 || product.k < 1)
-    reject("a cached kernel's product is not one of a library");
-  product.dtype = static_cast<ir::DType>(dtype);
-  product.activation = static_cast<ir::LibraryProduct::Activation>(activation);
-  return product;
-}
-
-ir::DeviceLaunch read_launch(ByteReader& reader) {
-  constexpr std::uint32_t most_maps = 16, most_dims = 5;
-  ir::DeviceLaunch launch;
-  launch.entry = reader.text();
-  for (ir::Dim& blocks : launch.grid) blocks = reader.dim();
-  for (std::int32_t& threads : launch.block) threads = reader.number<std::int32_t>();
-  for (std::int32_t& blocks : launch.cluster) blocks = reader.number<std::int32_t>();
-  launch.shared_bytes = reader.number<std::int64_t>();
-  launch.dependent = reader.number<std::uint8_t>() != 0;
-  const auto maps = reader.number<std::uint32_t>();
-  if (maps > most_maps) reject("a cached kernel's launch has too many tensor maps");
-  for (std::uint32_t i = 0; i < maps; ++i) {
-    ir::TensorMap map;
-    map.buffer = reader.number<std::int32_t>();
-    const auto dtype = reader.number<std::uint8_t>();
-    if (dtype > static_cast<std::uint8_t>(ir::DType::Bool)) reject("a cached kernel's tensor map has an unknown element type");
-    map.dtype = static_cast<ir::DType>(dtype);
-    map.swizzle_bytes = reader.number<std::int32_t>();
-    const auto rank = reader.number<std::uint32_t>();
-    if (rank == 0 || rank > most_dims) reject("a cached kernel's tensor map has 1 to 5 dims");
-    for (std::uint32_t dim = 0; dim < rank; ++dim) map.dims.push_back(reader.dim());
-    for (std::uint32_t dim = 1; dim < rank; ++dim) map.strides.push_back(reader.dim());
-    for (std::uint32_t dim = 0; dim < rank; ++dim) map.box.push_back(reader.number<std::int32_t>());
-    launch.tensor_maps.push_back(std::move(map));
+  void operator()(const std::string& text) { bytes_.text(text); }
+  void operator()(const ir::Dim& dim) { bytes_.dim(dim); }
+  // An enumerator up to `last`.
+  template <typename Enum>
+  void choice(const Enum& value, Enum, const char*) {
+    bytes_.number(static_cast<std::uint8_t>(value));
   }
-  if (reader.number<std::uint8_t>() != 0) launch.product = read_product(reader);
-  return launch;
+  template <typename Element, typename Each>
+  void list(const std::vector<Element>& elements, std::uint32_t, const char*, Each each) {
+    bytes_.number(static_cast<std::uint32_t>(elements.size()));
+    for (const Element& element : elements) each(element);
+  }
+  template <typename Value, typename Each>
+  void optional(const std::optional<Value>& value, Each each) {
+    (*this)(value.has_value());
+    if (value) each(*value);
+  }
+  template <typename Variant, typename Each>
+  void variant(const Variant& value, Each each) {
+    bytes_.number(static_cast<std::uint8_t>(value.index()));
+    std::visit(each, value);
+  }
+  void rest(const std::vector<std::byte>& code) { bytes_.raw(code); }
+  std::span<const std::byte> bytes() { return bytes_.bytes(); }
+
+ private:
+  ByteWriter bytes_;
+};
+
+// Throws Error{Malformed} for what no Writer wrote.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <typename Number>
+    requires std::is_arithmetic_v<Number>
+  void operator()(Number& number) {
+    if constexpr (std::is_same_v<Number, bool>) number = bytes_.number<std::uint8_t>() != 0;
+    else number = bytes_.number<Number>();
+  }
+  void operator()(std::string& text) { text = bytes_.text(); }
+  void operator()(ir::Dim& dim) { dim = bytes_.dim(); }
+  template <typename Enum>
+  void choice(Enum& value, Enum last, const char* what) {
+    const auto number = bytes_.number<std::uint8_t>();
+    if (number > static_cast<std::uint8_t>(last)) reject(fmt::format("has an unknown {}", what));
+    value = static_cast<Enum>(number);
+  }
+  template <typename Element, typename Each>
+  void list(std::vector<Element>& elements, std::uint32_t most, const char* what, Each each) {
+    const auto count = bytes_.number<std::uint32_t>();
+    if (count > most) reject(fmt::format("has more than {} {}", most, what));
+    elements.resize(count);
+    for (Element& element : elements) each(element);
+  }
+  template <typename Value, typename Each>
+  void optional(std::optional<Value>& value, Each each) {
+    bool there = false;
+    (*this)(there);
+    if (there) each(value.emplace());
+  }
+  template <typename... Kinds, typename Each>
+  void variant(std::variant<Kinds...>& value, Each each) {
+    const std::size_t index = bytes_.number<std::uint8_t>();
+    std::size_t at = 0;
+    ((at++ == index ? each(value.template emplace<Kinds>()) : void()), ...);
+    if (index >= sizeof...(Kinds)) reject("is of an unknown kind of device");
+  }
+  void rest(std::vector<std::byte>& code) { code.assign(bytes_.rest().begin(), bytes_.rest().end()); }
+
+ private:
+  ByteReader bytes_;
+};
+
+template <typename T, typename Kind>
+concept Of = std::same_as<std::remove_const_t<T>, Kind>;
+
+void fields(auto& bytes, Of<ir::KernelResources> auto& resources) {
+  for (auto* number : {&resources.code_bytes, &resources.instructions, &resources.spills, &resources.registers, &resources.stack_bytes,
+                       &resources.shared_bytes})
+    bytes(*number);
 }
 
-void write_payload(ByteWriter& writer, const ir::CompiledKernel& kernel) {
-  writer.number(kernel.entry_offset);
-  writer.number(kernel.sizes_offset);
-  writer.number(kernel.resources.code_bytes);
-  writer.number(kernel.resources.instructions);
-  writer.number(kernel.resources.spills);
-  writer.number(kernel.resources.registers);
-  writer.number(kernel.resources.stack_bytes);
-  writer.number(kernel.resources.shared_bytes);
-  writer.dim(kernel.tasks);
-  writer.dim(kernel.scratch_bytes);
-  writer.number(static_cast<std::uint32_t>(kernel.launches.size()));
-  for (const ir::DeviceLaunch& launch : kernel.launches) write_launch(writer, launch);
-  writer.number(static_cast<std::uint8_t>(kernel.waits));
-  writer.raw(kernel.code);
+void fields(auto& bytes, Of<ir::TensorMap> auto& map) {
+  constexpr std::uint32_t most_dims = 5;
+  bytes(map.buffer);
+  bytes.choice(map.dtype, ir::DType::Bool, "element type of a tensor map");
+  bytes(map.swizzle_bytes);
+  bytes.list(map.dims, most_dims, "dims of a tensor map", [&](auto& dim) { bytes(dim); });
+  bytes.list(map.strides, most_dims - 1, "strides of a tensor map", [&](auto& stride) { bytes(stride); });
+  bytes.list(map.box, most_dims, "extents of a tensor map's box", [&](auto& elements) { bytes(elements); });
+  if (map.dims.empty() || map.strides.size() + 1 != map.dims.size() || map.box.size() != map.dims.size())
+    reject("has a tensor map whose dims, strides and box do not fit each other");
 }
 
-ir::CompiledKernel read_payload(std::span<const std::byte> payload) {
-  ByteReader reader(payload);
-  ir::CompiledKernel kernel;
-  kernel.entry_offset = reader.number<std::int64_t>();
-  kernel.sizes_offset = reader.number<std::int64_t>();
-  kernel.resources.code_bytes = reader.number<std::int64_t>();
-  kernel.resources.instructions = reader.number<std::int64_t>();
-  kernel.resources.spills = reader.number<std::int64_t>();
-  kernel.resources.registers = reader.number<std::int64_t>();
-  kernel.resources.stack_bytes = reader.number<std::int64_t>();
-  kernel.resources.shared_bytes = reader.number<std::int64_t>();
-  kernel.tasks = reader.dim();
-  kernel.scratch_bytes = reader.dim();
+void fields(auto& bytes, Of<ir::LibraryProduct> auto& product) {
+  for (auto* buffer : {&product.x, &product.w, &product.bias, &product.d}) bytes(*buffer);
+  bytes.choice(product.dtype, ir::DType::Bool, "element type of a library's product");
+  bytes(product.n);
+  bytes(product.k);
+  bytes(product.w_by_columns);
+  bytes.choice(product.activation, ir::LibraryProduct::Activation::GeluTanh, "activation of a library's product");
+  bytes(product.tf32);
+  if (product.n < 1 || product.k < 1) reject("has a library's product without columns or terms");
+}
+
+void fields(auto& bytes, Of<ir::DeviceLaunch> auto& launch) {
+  constexpr std::uint32_t most_maps = 16;
+  bytes(launch.entry);
+  for (auto& blocks : launch.grid) bytes(blocks);
+  for (auto& threads : launch.block) bytes(threads);
+  for (auto& blocks : launch.cluster) bytes(blocks);
+  bytes(launch.shared_bytes);
+  bytes(launch.dependent);
+  bytes.list(launch.tensor_maps, most_maps, "tensor maps", [&](auto& map) { fields(bytes, map); });
+  bytes.optional(launch.product, [&](auto& product) { fields(bytes, product); });
+}
+
+void fields(auto& bytes, Of<ir::CpuEntries> auto& entries) {
+  bytes(entries.kernel);
+  bytes(entries.sizes);
+}
+
+void fields(auto& bytes, Of<ir::CudaLaunches> auto& launches) {
   constexpr std::uint32_t most_launches = 64;
-  const auto launches = reader.number<std::uint32_t>();
-  if (launches > most_launches) reject("a cached kernel has too many launches");
-  for (std::uint32_t i = 0; i < launches; ++i) kernel.launches.push_back(read_launch(reader));
-  kernel.waits = reader.number<std::uint8_t>() != 0;
-  kernel.code.assign(reader.rest().begin(), reader.rest().end());
-  const bool needs_code =
-      kernel.launches.empty() || std::ranges::any_of(kernel.launches, [](const ir::DeviceLaunch& launch) { return !launch.product; });
-  if (!needs_code) return kernel;
+  bytes.list(launches.launches, most_launches, "launches", [&](auto& launch) { fields(bytes, launch); });
+  bytes(launches.waits);
+}
+
+void fields(auto& bytes, Of<ir::CompiledKernel> auto& kernel) {
+  fields(bytes, kernel.resources);
+  bytes(kernel.tasks);
+  bytes(kernel.scratch_bytes);
+  bytes.variant(kernel.device, [&](auto& device) { fields(bytes, device); });
+  bytes.rest(kernel.code);
+}
+
+// That code is where it is said to be.
+void check(const ir::CompiledKernel& kernel, const ir::CpuEntries& entries) {
   const auto size = static_cast<std::int64_t>(kernel.code.size());
-  if (kernel.entry_offset < 0 || kernel.entry_offset >= size || kernel.sizes_offset < -1 || kernel.sizes_offset >= size)
-    reject("a cached kernel's entry lies outside its code");
-  return kernel;
+  if (entries.kernel < 0 || entries.kernel >= size || entries.sizes < -1 || entries.sizes >= size)
+    reject("has an entry outside of its code");
+}
+
+void check(const ir::CompiledKernel& kernel, const ir::CudaLaunches& cuda) {
+  if (kernel.code.empty() && std::ranges::any_of(cuda.launches, [](const ir::DeviceLaunch& launch) { return !launch.product; }))
+    reject("has launches and no code");
 }
 
 }  // namespace
@@ -173,8 +213,8 @@ KernelKey kernel_key(std::string_view kind, std::string_view identity, std::stri
 }
 
 std::vector<std::byte> encode_kernel(const KernelKey& key, const ir::CompiledKernel& kernel) {
-  ByteWriter payload;
-  write_payload(payload, kernel);
+  Writer payload;
+  fields(payload, kernel);
   return seal_payload(key, payload.bytes());
 }
 
@@ -204,7 +244,11 @@ DecodedKernel decode_kernel(const KernelKey& key, std::span<const std::byte> byt
   if (reader.rest().size() != length) return fault("it is truncated");
   if (!std::ranges::equal(hash, bytes_of(hash_of(bytes.first(checked_header), reader.rest())))) return fault("its hash does not fit");
   try {
-    return {read_payload(reader.rest()), {}};
+    ir::CompiledKernel kernel;
+    Reader payload(reader.rest());
+    fields(payload, kernel);
+    std::visit([&](const auto& device) { check(kernel, device); }, kernel.device);
+    return {std::move(kernel), {}};
   } catch (const Error& error) {
     return fault(error.what());
   }

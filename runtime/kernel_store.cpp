@@ -202,7 +202,7 @@ void KernelStore::place(const Item& item, const ir::CompiledKernel& kernel, Kern
   std::shared_ptr<const LoadedShapes> shapes;
   if (item.is_shapes()) {
     const auto code = std::make_shared<const CodeMemory>(kernel.code);
-    shapes = std::make_shared<LoadedShapes>(LoadedShapes{code, code->function<LoadedShapes::Entry>(kernel.entry_offset)});
+    shapes = std::make_shared<LoadedShapes>(LoadedShapes{code, code->function<LoadedShapes::Entry>(kernel.cpu().kernel)});
   } else {
     loaded =
         std::make_shared<LoadedKernel>(LoadedKernel{device_.load(region_of(item), item.entry(), kernel, std::move(trial)), kernel.resources,

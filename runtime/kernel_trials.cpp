@@ -26,7 +26,7 @@ KernelTrials::KernelTrials(const ir::Backend& backend, const Device& device, con
 
 std::optional<KernelTrials::Keys> KernelTrials::keys_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
                                                         const ir::CompiledKernel& kernel) const {
-  if (twins_ == nullptr || !kernel.waits) return std::nullopt;
+  if (twins_ == nullptr || !kernel.cuda().waits) return std::nullopt;
   const std::string bucket = to_string(entry.compiled_for()), schedule = to_string(entry.schedule);
   return Keys{kernel_key("kernel", region.identity, bucket, schedule, target_, generator_),
               kernel_key("passed on " + machine_, region.identity, bucket, schedule, target_, generator_)};

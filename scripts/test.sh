@@ -1,13 +1,21 @@
 #!/bin/bash
 # usage: test.sh [PRESET]
+#        test.sh --quick [PRESET]: what a contributor runs before each commit: installs nothing, builds, and runs the tests that are not labelled slow
 #        test.sh fuzz [SECONDS]: the readers of others' bytes alone, SECONDS each (scripts/fuzz_readers.sh)
 # The whole gate, as people and CI run it: installs what is missing, checks the tree, builds the preset (default release)
 # into build/PRESET and runs every test; with the preset release also those of the slim build, whose sources the compiler cache
 # mostly has by then, and a minute of fuzzing for each reader of others' bytes. The exit code is 0 only if all of it passed. A finding of the check does not keep the tests from running.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-preset=${1:-release}
 jobs=$(nproc)
+if [ "${1:-}" = --quick ]; then
+  preset=${2:-release}
+  scripts/check.sh
+  cmake --preset "$preset"
+  cmake --build "build/$preset" -j "$jobs"
+  exec ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" --no-tests=error --label-exclude slow
+fi
+preset=${1:-release}
 
 scripts/install_packages.sh
 [ "$preset" != fuzz ] || exec scripts/fuzz_readers.sh "${2:-60}"

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
-#include "ir/schedule_space.h"
 #include "tuner/json.h"
 #include "tuner/observed.h"
 #include "tuner/text_hash.h"
@@ -30,7 +29,7 @@ double estimated_seconds(const TuneSubject& subject, const ir::Region& region, c
 
 SearchRegion search_region(const TuneSubject& subject, const RegionPoints& points) {
   const ir::Program::Kernel& kernel = kernel_of(subject, points.kernel);
-  SearchRegion region{.candidates = ir::space_of(subject.backend, kernel.region, whole_range(kernel.region)),
+  SearchRegion region{.candidates = subject.backend.space(kernel.region, whole_range(kernel.region)),
                       .points = points.points,
                       .weights = points.weights,
                       .estimates = {},

@@ -52,7 +52,7 @@ class MappedCode {
     if (base_ == MAP_FAILED) throw std::runtime_error("no memory for code");
     std::memcpy(base_, kernel.code.data(), bytes_);
     if (mprotect(base_, bytes_, PROT_READ | PROT_EXEC) != 0) throw std::runtime_error("code cannot be made executable");
-    entry_ = reinterpret_cast<ir::KernelEntry>(static_cast<std::byte*>(base_) + kernel.entry_offset);
+    entry_ = reinterpret_cast<ir::KernelEntry>(static_cast<std::byte*>(base_) + kernel.cpu().kernel);
   }
   MappedCode(const MappedCode&) = delete;
   ~MappedCode() { munmap(base_, bytes_); }

@@ -27,7 +27,7 @@ class NativeShapes {
     if (base_ == MAP_FAILED) throw std::runtime_error("no memory for code");
     std::memcpy(base_, kernel.code.data(), bytes_);
     if (mprotect(base_, bytes_, PROT_READ | PROT_EXEC) != 0) throw std::runtime_error("code cannot be made executable");
-    entry_ = reinterpret_cast<Entry>(static_cast<char*>(base_) + kernel.entry_offset);
+    entry_ = reinterpret_cast<Entry>(static_cast<char*>(base_) + kernel.cpu().kernel);
   }
   NativeShapes(const NativeShapes&) = delete;
   ~NativeShapes() { munmap(base_, bytes_); }

@@ -69,7 +69,7 @@ TEST(Compile, EveryElementwiseOpIsAssembledForThreeArchitectures) {
       EXPECT_EQ(kernel.resources.spills, 0);
       EXPECT_GT(kernel.resources.registers, 0);
       EXPECT_LE(kernel.resources.registers, 255);
-      EXPECT_EQ(kernel.launches.size(), 1u);
+      EXPECT_EQ(kernel.cuda().launches.size(), 1u);
     }
   }
 }

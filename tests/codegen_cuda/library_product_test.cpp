@@ -114,8 +114,8 @@ TEST(LibraryProduct, ItIsNoCandidateUnlessAskedFor) {
   ASSERT_TRUE(choice.schedule);
   const ir::CompiledKernel kernel = backend->compile(region->region, {}, *choice.schedule);
   EXPECT_TRUE(kernel.code.empty());
-  ASSERT_EQ(kernel.launches.size(), 1u);
-  EXPECT_TRUE(kernel.launches[0].product);
+  ASSERT_EQ(kernel.cuda().launches.size(), 1u);
+  EXPECT_TRUE(kernel.cuda().launches[0].product);
   const std::vector<std::int64_t> few{64}, many{65536};
   EXPECT_LT(backend->estimate(region->region, *choice.schedule, few, 1), backend->estimate(region->region, *choice.schedule, many, 1));
 }

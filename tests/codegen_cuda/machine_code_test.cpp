@@ -154,7 +154,7 @@ void expect_room(const Choice& choice, const CudaTarget& target) {
   EXPECT_LE(used.shared_bytes, target.shared_per_block);
   const auto registers = registers_of_entries(choice.kernel.code);
   std::int64_t most = 0;
-  for (const ir::DeviceLaunch& launch : choice.kernel.launches) {
+  for (const ir::DeviceLaunch& launch : choice.kernel.cuda().launches) {
     SCOPED_TRACE(launch.entry);
     const auto plan = std::ranges::find(choice.plans, launch.entry, &EntryPlan::name);
     ASSERT_NE(plan, choice.plans.end());

@@ -382,7 +382,7 @@ TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
     const ir::CompiledKernel kernel = backend->compile(region->region, bucket_of({{1, 8192, 1}}), schedule);
     EXPECT_EQ(kernel.resources.spills, 0) << shape;
     EXPECT_EQ(kernel.resources.stack_bytes, 0) << shape;
-    EXPECT_EQ(kernel.launches.front().cluster[0], 2) << shape;
+    EXPECT_EQ(kernel.cuda().launches.front().cluster[0], 2) << shape;
   }
 }
 

@@ -137,7 +137,7 @@ TEST(MatmulTf32, MachineCode) {
         const ir::CompiledKernel kernel = backend->compile(region->region, bucket, schedule);
         EXPECT_EQ(kernel.resources.spills, 0);
         EXPECT_EQ(kernel.resources.stack_bytes, 0);
-        EXPECT_LE(kernel.launches.front().shared_bytes, target.shared_per_block);
+        EXPECT_LE(kernel.cuda().launches.front().shared_bytes, target.shared_per_block);
       }
       EXPECT_GT(compiled, 0);
     }

@@ -45,10 +45,6 @@ ir::CompiledKernel kernel_of(int number) {
   return kernel;
 }
 
-bool same(const ir::CompiledKernel& a, const ir::CompiledKernel& b) {
-  return a.code == b.code && a.tasks == b.tasks && a.scratch_bytes == b.scratch_bytes && a.resources.code_bytes == b.resources.code_bytes;
-}
-
 // One process: 0, or 1 where it met a wrong kernel.
 int bring_all_in(const std::filesystem::path& folder, unsigned seed) {
   std::mt19937 random(seed);
@@ -59,10 +55,10 @@ int bring_all_in(const std::filesystem::path& folder, unsigned seed) {
   for (const int number : order) {
     const ir::CompiledKernel wanted = kernel_of(number);
     const auto found = cache.load(key_of(number));
-    if (found && !same(*found, wanted)) return 1;
+    if (found && *found != wanted) return 1;
     if (!found) cache.store(key_of(number), wanted);
     const auto again = cache.load(key_of(number));
-    if (!again || !same(*again, wanted)) return 1;
+    if (!again || *again != wanted) return 1;
   }
   cache.trim();
   return 0;
@@ -100,7 +96,7 @@ void share(int rounds) {
     const KernelCache cache(folder.path() / "cache", [&](const std::string& warning) { warnings.push_back(warning); });
     for (int number = 0; number < kernels; ++number) {
       const auto found = cache.load(key_of(number));
-      if (!found || !same(*found, kernel_of(number)))
+      if (!found || *found != kernel_of(number))
         throw std::runtime_error(fmt::format("round {}: kernel {} is not there as it was made", round, number));
     }
     if (!warnings.empty()) throw std::runtime_error(fmt::format("round {}: {}", round, warnings[0]));
@@ -162,7 +158,7 @@ void damaged(int files) {
     if (std::filesystem::is_directory(path)) std::filesystem::remove(path);
     cache.store(key_of(number), kernel_of(number));
     const auto healed = cache.load(key_of(number));
-    if (!healed || !same(*healed, kernel_of(number))) throw std::runtime_error(fmt::format("{} was not replaced", path.string()));
+    if (!healed || *healed != kernel_of(number)) throw std::runtime_error(fmt::format("{} was not replaced", path.string()));
   }
   fmt::print("{} damaged files: none loaded, all replaced\n", refused);
 }

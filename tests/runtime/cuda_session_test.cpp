@@ -247,7 +247,7 @@ TEST_F(CudaSessionTest, KernelsThatDoNotFitTheDeviceAreRefusedAndCallsGoOn) {
   const auto refusal = [&](const std::function<void(ir::DeviceLaunch&)>& change) {
     const ir::Schedule plain{.name = "plain", .fields = {}};
     ir::CompiledKernel kernel = tests::host_kernel_backend(test::scale_backend())->compile(region, {}, plain);
-    change(kernel.launches.front());
+    change(std::get<ir::CudaLaunches>(kernel.device).launches.front());
     return failure(ErrorKind::Resource, [&] { device_->load(region, {.bucket = {}, .schedule = plain}, kernel, std::nullopt); });
   };
   EXPECT_EQ(refusal([](ir::DeviceLaunch& launch) { launch.block = {512, 4, 1}; }),

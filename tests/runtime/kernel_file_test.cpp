@@ -12,8 +12,7 @@ using ir::Dim;
 ir::CompiledKernel sample() {
   const Dim n = Dim::symbol("s0");
   return {.code = {std::byte{1}, std::byte{2}, std::byte{3}},
-          .entry_offset = 1,
-          .sizes_offset = 2,
+          .device = ir::CpuEntries{.kernel = 1, .sizes = 2},
           .tasks = ir::ceil_div(n, 16),
           .scratch_bytes = 4 * n + 64,
           .resources = {3, 2, 1, 168, 16, 4096}};
@@ -24,7 +23,8 @@ ir::CompiledKernel device_sample() {
   ir::CompiledKernel kernel = sample();
   const ir::TensorMap map{
       .buffer = 1, .dtype = ir::DType::BF16, .dims = {Dim(384), n}, .strides = {Dim(768)}, .box = {64, 128}, .swizzle_bytes = 128};
-  kernel.launches = {{.entry = "first",
+  ir::CudaLaunches device{.waits = true};
+  device.launches = {{.entry = "first",
                       .grid = {ir::ceil_div(n, 128), Dim(3), Dim(1)},
                       .block = {384, 1, 1},
                       .cluster = {2, 1, 1},
@@ -32,6 +32,7 @@ ir::CompiledKernel device_sample() {
                       .tensor_maps = {map, map},
                       .dependent = true},
                      {.entry = "second", .grid = {n, Dim(1), Dim(1)}, .block = {32, 2, 1}}};
+  kernel.device = std::move(device);
   return kernel;
 }
 
@@ -40,46 +41,35 @@ KernelKey key(std::string_view identity = "body") { return kernel_key("kernel", 
 TEST(KernelFile, ComesBackAsItWent) {
   const DecodedKernel back = decode_kernel(key(), encode_kernel(key(), sample()));
   ASSERT_TRUE(back.kernel) << back.fault;
-  EXPECT_EQ(back.kernel->code, sample().code);
-  EXPECT_EQ(back.kernel->entry_offset, 1);
-  EXPECT_EQ(back.kernel->sizes_offset, 2);
-  EXPECT_EQ(back.kernel->tasks, sample().tasks);
-  EXPECT_EQ(back.kernel->scratch_bytes, sample().scratch_bytes);
-  EXPECT_EQ(back.kernel->resources.code_bytes, 3);
-  EXPECT_EQ(back.kernel->resources.instructions, 2);
-  EXPECT_EQ(back.kernel->resources.spills, 1);
-  EXPECT_EQ(back.kernel->resources.registers, 168);
-  EXPECT_EQ(back.kernel->resources.stack_bytes, 16);
-  EXPECT_EQ(back.kernel->resources.shared_bytes, 4096);
-  EXPECT_TRUE(back.kernel->launches.empty());
+  EXPECT_EQ(*back.kernel, sample());
 }
 
 TEST(KernelFile, LaunchesComeBackAsTheyWent) {
   const DecodedKernel back = decode_kernel(key(), encode_kernel(key(), device_sample()));
   ASSERT_TRUE(back.kernel) << back.fault;
-  EXPECT_EQ(back.kernel->launches, device_sample().launches);
-  EXPECT_EQ(back.kernel->code, device_sample().code);
+  EXPECT_EQ(*back.kernel, device_sample());
 }
 
 TEST(KernelFile, ProductsOfALibraryNeedNoCode) {
   ir::CompiledKernel kernel;
-  kernel.launches = {{.entry = "cublaslt", .grid = {Dim::symbol("s0"), Dim(1), Dim(1)}}};
-  kernel.launches[0].product = {.x = 0,
-                                .w = 2,
-                                .bias = 1,
-                                .d = 3,
-                                .dtype = ir::DType::F16,
-                                .n = 384,
-                                .k = 1536,
-                                .w_by_columns = true,
-                                .activation = ir::LibraryProduct::Activation::GeluTanh,
-                                .tf32 = true};
+  ir::DeviceLaunch launch{.entry = "cublaslt", .grid = {Dim::symbol("s0"), Dim(1), Dim(1)}};
+  launch.product = {.x = 0,
+                    .w = 2,
+                    .bias = 1,
+                    .d = 3,
+                    .dtype = ir::DType::F16,
+                    .n = 384,
+                    .k = 1536,
+                    .w_by_columns = true,
+                    .activation = ir::LibraryProduct::Activation::GeluTanh,
+                    .tf32 = true};
+  kernel.device = ir::CudaLaunches{.launches = {launch}};
   kernel.scratch_bytes = Dim(ir::LibraryProduct::workspace_bytes);
   const DecodedKernel back = decode_kernel(key(), encode_kernel(key(), kernel));
   ASSERT_TRUE(back.kernel) << back.fault;
-  EXPECT_EQ(back.kernel->launches, kernel.launches);
-  EXPECT_TRUE(back.kernel->code.empty());
-  kernel.launches[0].product.reset();
+  EXPECT_EQ(*back.kernel, kernel);
+  launch.product.reset();
+  kernel.device = ir::CudaLaunches{.launches = {launch}};
   EXPECT_FALSE(decode_kernel(key(), encode_kernel(key(), kernel)).kernel);
 }
 

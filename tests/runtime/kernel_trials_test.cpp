@@ -29,7 +29,7 @@ class Twins : public ir::ForwardingBackend {
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
     ++compiled;
     ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
-    kernel.launches[0].shared_bytes = shared_of_twins;
+    std::get<ir::CudaLaunches>(kernel.device).launches[0].shared_bytes = shared_of_twins;
     return kernel;
   }
   mutable std::atomic<int> compiled{0};
@@ -41,7 +41,7 @@ class WaitingKernels : public ir::ForwardingBackend {
   explicit WaitingKernels(std::shared_ptr<const ir::Backend> inner) : ForwardingBackend(std::move(inner)) {}
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
     ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
-    kernel.waits = region.name == "scale";
+    std::get<ir::CudaLaunches>(kernel.device).waits = region.name == "scale";
     return kernel;
   }
   std::shared_ptr<const ir::Backend> twins() const override { return own_twins; }

@@ -55,11 +55,9 @@ class HostKernelBackend : public ir::ForwardingBackend {
     launch.grid[0] = kernel.tasks;
     launch.block = {32, 1, 1};
     launch.dependent = dependent_;
-    kernel.launches = {launch};
+    kernel.device = ir::CudaLaunches{.launches = {launch}};
     const auto* bytes = reinterpret_cast<const std::byte*>(&image);
     kernel.code.assign(bytes, bytes + sizeof image);
-    kernel.entry_offset = 0;
-    kernel.sizes_offset = -1;
     return kernel;
   }
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }
@@ -129,7 +127,7 @@ class HostKernelGpu : public FakeGpu {
     if (tasks > std::int64_t{shape.grid[0]}) return cuda::launch_failed;
     const ir::HostFunctions functions = ir::host_functions();
     const ir::KernelCall call{words.data(), extents, error, &functions};
-    const auto entry = kernel.code.function<ir::KernelEntry>(kernel.host->kernel.entry_offset);
+    const auto entry = kernel.code.function<ir::KernelEntry>(kernel.host->kernel.cpu().kernel);
     for (std::int64_t task = 0; task < tasks; ++task) runtime::call_generated(entry, &call, task, task + 1, words[buffers + 2]);
     return cuda::success;
   }

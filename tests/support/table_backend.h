@@ -5,13 +5,12 @@
 
 #include "ir/backend.h"
 #include "ir/error.h"
-#include "ir/schedule_space.h"
 
 namespace anydim::tests {
 
 // `small` costs 1 a unit of the first key, `large` costs `crossing` whatever the size; `rare` is for a search alone. Every key has an edge at each of `edges`. Weights of matrices
 // are packed where `packs` says so.
-struct TableBackend : ir::Backend, ir::ScheduleSpace {
+struct TableBackend : ir::Backend {
   std::vector<std::int64_t> edges{16, 128};
   double crossing = 100;
   bool packs = false;

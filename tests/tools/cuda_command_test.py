@@ -1,5 +1,5 @@
 """The command on a GPU that is pretended: a driver over the PTX interpreter (tests/support/pretended_driver.cpp), real NVRTC. What a user sees of every fault, and that what
-comes after it works. ANYDIM names the command, PRETENDED_DRIVER the driver's folder, NVRTC the compiler's."""
+comes after it works. ANYDIM names the command, CAMPAIGN_WORKER the worker of the GPU campaign, PRETENDED_DRIVER the driver's folder, NVRTC the compiler's."""
 import json
 import os
 import pathlib
@@ -31,12 +31,12 @@ class OnAPretendedGpu(unittest.TestCase):
     def rows(self, count):
         npy(self.folder / "x.npy", "<f4", (count, 8), struct.pack(f"<{8 * count}f", *(0.25 * (i % 7) - 0.5 for i in range(8 * count))))
 
-    def anydim(self, *words, gpu="", libraries=(), text=None):
+    def anydim(self, *words, program="ANYDIM", gpu="", libraries=(), text=None):
         path = ":".join([*map(str, libraries), os.environ["PRETENDED_DRIVER"], os.environ["NVRTC"], os.environ.get("LD_LIBRARY_PATH", "")])
         environment = {**os.environ, "HOME": str(self.folder), "LD_LIBRARY_PATH": path, "ANYDIM_PRETENDED_GPU": gpu}
         for name in ("CUDA_PATH", "CUDA_HOME", "XDG_CACHE_HOME"):
             environment.pop(name, None)
-        return subprocess.run([os.environ["ANYDIM"], *words], cwd=self.folder, env=environment, input=text, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run([os.environ[program], *words], cwd=self.folder, env=environment, input=text, capture_output=True, text=True, timeout=120, check=False)
 
     def run_program(self, device="cuda", **more):
         return self.anydim("run", "m.anydim", "--input", "x=x.npy", "--device", device, "--cache-dir", "kernels", **more)
@@ -138,7 +138,8 @@ class OnAPretendedGpu(unittest.TestCase):
 
     def test_a_worker_ends_after_a_fault_and_says_which(self):
         cases = [{"id": f"case {i}", "kind": "empty"} for i in range(3)]
-        done = self.anydim("worker", "--device", "cuda", "--cache-dir", "kernels", gpu="fault=4 result=719", text="".join(json.dumps(case) + "\n" for case in cases))
+        done = self.anydim("--device", "cuda", "--cache-dir", "kernels", program="CAMPAIGN_WORKER", gpu="fault=4 result=719",
+                           text="".join(json.dumps(case) + "\n" for case in cases))
         self.assertEqual(done.returncode, 70, done.stderr)
         said = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertTrue(said[1]["right"])

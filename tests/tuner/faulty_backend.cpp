@@ -69,9 +69,9 @@ Outcome expected_outcome(std::int64_t variant) {
 }
 
 std::vector<ir::Schedule> FaultyBackend::space(const ir::Region& region, const ir::Bucket& bucket) const {
-  if (variants_ == 0) return ir::space_of(inner(), region, bucket);
+  if (variants_ == 0) return inner().space(region, bucket);
   std::vector<ir::Schedule> all = candidates(region, bucket);
-  const std::vector<ir::Schedule> real = ir::space_of(inner(), region, bucket);
+  const std::vector<ir::Schedule> real = inner().space(region, bucket);
   for (std::int64_t variant = 0; variant < variants_; ++variant) {
     ir::Schedule schedule = real[static_cast<std::size_t>(variant) % real.size()];
     schedule.fields.emplace_back("variant", variant);
@@ -110,8 +110,8 @@ ir::CompiledKernel FaultyBackend::compile(const ir::Region& region, const ir::Bu
     }
     case Fault::Wrong: {
       ir::CompiledKernel kernel = inner().compile(region, bucket, without_variant(schedule));
-      kernel.tasks = kernel.tasks - 1;  // the last task is forgotten
-      kernel.sizes_offset = -1;         // its own code knows better
+      kernel.tasks = kernel.tasks - 1;                     // the last task is forgotten
+      std::get<ir::CpuEntries>(kernel.device).sizes = -1;  // its own code knows better
       return kernel;
     }
   }

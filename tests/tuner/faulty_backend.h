@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "ir/forwarding_backend.h"
-#include "ir/schedule_space.h"
 #include "tuner/database.h"
 
 namespace anydim::tuner::testing {
@@ -15,7 +14,7 @@ namespace anydim::tuner::testing {
 Outcome expected_outcome(std::int64_t variant);
 
 // `inner` makes the kernels for x86-64. Its schedules get a field `variant`, of `variants` different values.
-class FaultyBackend : public ir::ForwardingBackend, public ir::ScheduleSpace {
+class FaultyBackend : public ir::ForwardingBackend {
  public:
   FaultyBackend(std::shared_ptr<const ir::Backend> inner, std::int64_t variants)
       : ForwardingBackend(std::move(inner)), variants_(variants) {}

@@ -208,7 +208,7 @@ TEST(Tune, FindsTheBestOfARecordedMatrix) {
   const ir::Region& region = subject.program.kernels[0].region;
   // Times fall with the number of the schedule, by far to the last; but for one that is best at small sizes.
   nlohmann::json rows;
-  const auto space = ir::space_of(subject.backend, region, {{{1, 64, 1}}});
+  const auto space = subject.backend.space(region, {{{1, 64, 1}}});
   for (const auto& entry : subject.program.kernels[0].table.entries)
     for (const int m : {16, 32, 48, 64}) rows[to_string(entry.schedule)][std::to_string(m) + "x32x48"] = 100.0 * m;
   for (std::size_t i = 0; i < space.size(); ++i) {

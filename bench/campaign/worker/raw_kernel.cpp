@@ -56,7 +56,7 @@ std::vector<ir::Tensor> run_raw_kernel(const CompileTarget& target, const RawKer
   ir::CompiledKernel compiled;
   compiled.code = output.code;
   compiled.scratch_bytes = 0;
-  compiled.launches = {kernel.launch};
+  compiled.device = ir::CudaLaunches{.launches = {kernel.launch}};
   const cuda::CudaKernel loaded(context, region, {{}, {"raw", {}}, 0}, compiled, std::nullopt);
 
   const RawStream stream(context);
