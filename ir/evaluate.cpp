@@ -20,7 +20,9 @@ using ValueOf = std::function<std::int64_t(const Dim&)>;
 // Deeper recursion would exhaust the thread's stack before it told anybody why.
 constexpr int deepest_call = 1000;
 
-Tensor shape_literal(const OpCall& call) {
+Tensor evaluate_constant(const OpCall& call) { return tensor_attribute(call.binding, "value"); }
+
+Tensor evaluate_shape_literal(const OpCall& call) {
   const std::vector<Dim>& dims = call.binding.dims;
   const bool scalar = call.binding.op == Op::dim;
   Tensor result(DType::I64, scalar ? Extents{} : Extents{static_cast<std::int64_t>(dims.size())});
@@ -28,165 +30,26 @@ Tensor shape_literal(const OpCall& call) {
   return result;
 }
 
+Tensor evaluate_shape_of(const OpCall& call) {
+  const Extents& dims = call.operand(0).dims();
+  return Tensor::of(DType::I64, {static_cast<std::int64_t>(dims.size())}, dims);
+}
+
+std::vector<Tensor> evaluate_with_function(const OpCall& call) {
+  internal_error(fmt::format("{} is evaluated with its function", describe(call.function, call.binding)));
+}
+
+std::vector<Tensor> results_of(Tensor one) { return {std::move(one)}; }
+std::vector<Tensor> results_of(std::vector<Tensor> all) { return all; }
+
 std::vector<Tensor> apply(const OpCall& call) {
   switch (call.binding.op) {
-    case Op::constant: return {tensor_attribute(call.binding, "value")};
-    case Op::shape:
-    case Op::dim: return {shape_literal(call)};
-    case Op::shape_of: {
-      const Extents& dims = call.operand(0).dims();
-      return {Tensor::of(DType::I64, {static_cast<std::int64_t>(dims.size())}, dims)};
-    }
-    case Op::full:
-    case Op::dyn_full: return {evaluate_full(call)};
-    case Op::zeros:
-    case Op::dyn_zeros:
-    case Op::ones:
-    case Op::dyn_ones: return {evaluate_filled(call)};
-    case Op::arange:
-    case Op::dyn_arange: return {evaluate_arange(call)};
-
-    case Op::abs:
-    case Op::neg:
-    case Op::sign:
-    case Op::floor:
-    case Op::ceil:
-    case Op::round:
-    case Op::sqrt:
-    case Op::reciprocal:
-    case Op::exp:
-    case Op::log:
-    case Op::sin:
-    case Op::cos:
-    case Op::tan:
-    case Op::asin:
-    case Op::acos:
-    case Op::atan:
-    case Op::sinh:
-    case Op::cosh:
-    case Op::asinh:
-    case Op::acosh:
-    case Op::atanh:
-    case Op::tanh:
-    case Op::sigmoid:
-    case Op::erf:
-    case Op::relu:
-    case Op::gelu:
-    case Op::gelu_tanh:
-    case Op::is_nan:
-    case Op::is_inf:
-    case Op::logical_not:
-    case Op::bit_not:
-    case Op::cast:
-    case Op::add:
-    case Op::sub:
-    case Op::mul:
-    case Op::div:
-    case Op::mod:
-    case Op::pow:
-    case Op::min:
-    case Op::max:
-    case Op::equal:
-    case Op::less:
-    case Op::less_equal:
-    case Op::greater:
-    case Op::greater_equal:
-    case Op::logical_and:
-    case Op::logical_or:
-    case Op::logical_xor:
-    case Op::bit_and:
-    case Op::bit_or:
-    case Op::bit_xor:
-    case Op::shift_left:
-    case Op::shift_right:
-    case Op::where: return {evaluate_elementwise(call)};
-
-    case Op::reshape:
-    case Op::dyn_reshape: return {evaluate_reshape(call)};
-    case Op::flatten: return {evaluate_flatten(call)};
-    case Op::broadcast_to:
-    case Op::dyn_broadcast_to: return {evaluate_broadcast_to(call)};
-    case Op::expand_dims:
-    case Op::dyn_expand_dims: return {evaluate_expand_dims(call)};
-    case Op::squeeze:
-    case Op::dyn_squeeze: return {evaluate_squeeze(call)};
-    case Op::transpose: return {evaluate_transpose(call)};
-    case Op::concat: return {evaluate_concat(call)};
-    case Op::strided_slice:
-    case Op::dyn_strided_slice: return {evaluate_slice(call)};
-    case Op::split:
-    case Op::dyn_split: return evaluate_split(call);
-    case Op::tile:
-    case Op::dyn_tile: return {evaluate_tile(call)};
-    case Op::repeat:
-    case Op::dyn_repeat: return {evaluate_repeat(call)};
-    case Op::pad:
-    case Op::dyn_pad: return {evaluate_pad(call)};
-    case Op::trilu:
-    case Op::dyn_trilu: return {evaluate_trilu(call)};
-    case Op::gather: return {evaluate_gather(call)};
-    case Op::gather_elements: return {evaluate_gather_elements(call)};
-    case Op::gather_nd: return {evaluate_gather_nd(call)};
-    case Op::scatter_elements:
-    case Op::scatter_nd: return {evaluate_scatter(call)};
-    case Op::one_hot:
-    case Op::dyn_one_hot: return {evaluate_one_hot(call)};
-    case Op::resize:
-    case Op::dyn_resize: return {evaluate_resize(call)};
-
-    case Op::reduce_sum:
-    case Op::reduce_mean:
-    case Op::reduce_max:
-    case Op::reduce_min:
-    case Op::reduce_prod:
-    case Op::dyn_reduce_sum:
-    case Op::dyn_reduce_mean:
-    case Op::dyn_reduce_max:
-    case Op::dyn_reduce_min:
-    case Op::dyn_reduce_prod: return {evaluate_reduce(call)};
-    case Op::arg_max:
-    case Op::arg_min: return {evaluate_arg(call)};
-    case Op::cumulative_sum:
-    case Op::dyn_cumulative_sum: return {evaluate_cumulative_sum(call)};
-    case Op::top_k:
-    case Op::dyn_top_k: return evaluate_top_k(call);
-
-    case Op::argsort: return {evaluate_argsort(call)};
-    case Op::nonzero: return {evaluate_nonzero(call)};
-    case Op::compress: return {evaluate_compress(call)};
-    case Op::unique: return evaluate_unique(call);
-    case Op::non_max_suppression: return {evaluate_non_max_suppression(call)};
-    case Op::compact: return evaluate_compact(call);
-
-    case Op::matmul: return {evaluate_matmul(call)};
-    case Op::softmax:
-    case Op::log_softmax: return {evaluate_softmax(call)};
-    case Op::layer_norm: return {evaluate_layer_norm(call)};
-    case Op::segment_sum:
-    case Op::segment_max:
-    case Op::segment_min: return {evaluate_segment_reduce(call)};
-    case Op::attention: return {evaluate_attention(call)};
-
-    case Op::check:
-    case Op::assertion:
-    case Op::check_shape:
-    case Op::bind:
-    case Op::call:
-    case Op::branch:
-    case Op::loop:
-    case Op::closure:
-    case Op::apply:
-    case Op::tuple:
-    case Op::tuple_get:
-    case Op::list:
-    case Op::list_length:
-    case Op::list_at:
-    case Op::list_insert:
-    case Op::list_erase:
-    case Op::list_concat:
-    case Op::region: break;
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, traits, attributes) \
+  case Op::name: return results_of(evaluate_##evaluation(call));
+#include "ir/ops.def"
+#undef ANYDIM_OP
   }
-  internal_error(fmt::format("{} is evaluated with its function", describe(call.function, call.binding)));
+  internal_error("an op is a row of ir/ops.def");
 }
 
 // A value of any type: a tensor, the elements of a list or tuple, or a function value with its first arguments.

@@ -10,7 +10,7 @@
 namespace anydim::ir {
 
 enum class Op : std::uint16_t {
-#define ANYDIM_OP(name, text, minimum, maximum, results, traits, attributes) name,
+#define ANYDIM_OP(name, ...) name,
 #include "ir/ops.def"
 #undef ANYDIM_OP
 };

@@ -9,164 +9,17 @@
 namespace anydim::ir {
 namespace {
 
+void assertion_rule(RuleContext& context) { context.expect(context.dtype(0) == DType::Bool, 0, "a bool tensor"); }
+void control_flow_rule(RuleContext&) { internal_error("control flow is inferred by ir/infer"); }
+
 void apply(RuleContext& context) {
   switch (context.binding.op) {
-    case Op::constant: return constant_rule(context);
-    case Op::shape:
-    case Op::dim: return shape_literal_rule(context);
-    case Op::shape_of: return shape_of_rule(context);
-    case Op::full:
-    case Op::dyn_full: return full_rule(context);
-    case Op::zeros:
-    case Op::dyn_zeros:
-    case Op::ones:
-    case Op::dyn_ones: return filled_rule(context);
-    case Op::arange:
-    case Op::dyn_arange: return arange_rule(context);
-
-    case Op::abs:
-    case Op::neg:
-    case Op::sign:
-    case Op::floor:
-    case Op::ceil:
-    case Op::round:
-    case Op::sqrt:
-    case Op::reciprocal:
-    case Op::exp:
-    case Op::log:
-    case Op::sin:
-    case Op::cos:
-    case Op::tan:
-    case Op::asin:
-    case Op::acos:
-    case Op::atan:
-    case Op::sinh:
-    case Op::cosh:
-    case Op::asinh:
-    case Op::acosh:
-    case Op::atanh:
-    case Op::tanh:
-    case Op::sigmoid:
-    case Op::erf:
-    case Op::relu:
-    case Op::gelu:
-    case Op::gelu_tanh:
-    case Op::is_nan:
-    case Op::is_inf:
-    case Op::logical_not:
-    case Op::bit_not:
-    case Op::cast: return unary_rule(context);
-
-    case Op::add:
-    case Op::sub:
-    case Op::mul:
-    case Op::div:
-    case Op::mod:
-    case Op::pow:
-    case Op::min:
-    case Op::max:
-    case Op::equal:
-    case Op::less:
-    case Op::less_equal:
-    case Op::greater:
-    case Op::greater_equal:
-    case Op::logical_and:
-    case Op::logical_or:
-    case Op::logical_xor:
-    case Op::bit_and:
-    case Op::bit_or:
-    case Op::bit_xor:
-    case Op::shift_left:
-    case Op::shift_right: return binary_rule(context);
-    case Op::where: return where_rule(context);
-
-    case Op::reshape:
-    case Op::dyn_reshape: return reshape_rule(context);
-    case Op::flatten: return flatten_rule(context);
-    case Op::broadcast_to:
-    case Op::dyn_broadcast_to: return broadcast_to_rule(context);
-    case Op::expand_dims:
-    case Op::dyn_expand_dims: return expand_dims_rule(context);
-    case Op::squeeze:
-    case Op::dyn_squeeze: return squeeze_rule(context);
-    case Op::transpose: return transpose_rule(context);
-    case Op::concat: return concat_rule(context);
-    case Op::strided_slice:
-    case Op::dyn_strided_slice: return strided_slice_rule(context);
-    case Op::split:
-    case Op::dyn_split: return split_rule(context);
-    case Op::tile:
-    case Op::dyn_tile: return tile_rule(context);
-    case Op::repeat:
-    case Op::dyn_repeat: return repeat_rule(context);
-    case Op::pad:
-    case Op::dyn_pad: return pad_rule(context);
-    case Op::trilu:
-    case Op::dyn_trilu: return trilu_rule(context);
-    case Op::gather: return gather_rule(context);
-    case Op::gather_elements: return gather_elements_rule(context);
-    case Op::gather_nd: return gather_nd_rule(context);
-    case Op::scatter_elements: return scatter_elements_rule(context);
-    case Op::scatter_nd: return scatter_nd_rule(context);
-    case Op::one_hot:
-    case Op::dyn_one_hot: return one_hot_rule(context);
-    case Op::resize:
-    case Op::dyn_resize: return resize_rule(context);
-
-    case Op::reduce_sum:
-    case Op::reduce_mean:
-    case Op::reduce_max:
-    case Op::reduce_min:
-    case Op::reduce_prod:
-    case Op::dyn_reduce_sum:
-    case Op::dyn_reduce_mean:
-    case Op::dyn_reduce_max:
-    case Op::dyn_reduce_min:
-    case Op::dyn_reduce_prod: return reduce_rule(context);
-    case Op::arg_max:
-    case Op::arg_min: return arg_rule(context);
-    case Op::cumulative_sum:
-    case Op::dyn_cumulative_sum: return cumulative_sum_rule(context);
-    case Op::top_k:
-    case Op::dyn_top_k: return top_k_rule(context);
-
-    case Op::argsort: return argsort_rule(context);
-    case Op::nonzero: return nonzero_rule(context);
-    case Op::compress: return compress_rule(context);
-    case Op::unique: return unique_rule(context);
-    case Op::non_max_suppression: return non_max_suppression_rule(context);
-    case Op::compact: return compact_rule(context);
-
-    case Op::matmul: return matmul_rule(context);
-    case Op::softmax:
-    case Op::log_softmax: return softmax_rule(context);
-    case Op::layer_norm: return layer_norm_rule(context);
-    case Op::segment_sum:
-    case Op::segment_max:
-    case Op::segment_min: return segment_reduce_rule(context);
-    case Op::attention: return attention_rule(context);
-
-    case Op::check_shape: return check_shape_rule(context);
-    case Op::bind: return bind_rule(context);
-    case Op::check: return check_rule(context);
-    case Op::assertion: return context.expect(context.dtype(0) == DType::Bool, 0, "a bool tensor");
-
-    case Op::call:
-    case Op::branch:
-    case Op::loop:
-    case Op::closure:
-    case Op::apply:
-    case Op::tuple:
-    case Op::tuple_get:
-    case Op::list:
-    case Op::list_length:
-    case Op::list_at:
-    case Op::list_insert:
-    case Op::list_erase:
-    case Op::list_concat:
-    case Op::region: internal_error("control flow is inferred by ir/infer");
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, traits, attributes) \
+  case Op::name: return rule##_rule(context);
+#include "ir/ops.def"
+#undef ANYDIM_OP
   }
-  internal_error("every op has a shape rule");
+  internal_error("an op is a row of ir/ops.def");
 }
 
 // A few passes suffice: simplification may open new chances, but dims are small.

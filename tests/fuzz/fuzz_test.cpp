@@ -37,7 +37,7 @@ struct NamedOp {
 
 std::vector<NamedOp> named_ops() {
   return {
-#define ANYDIM_OP(name, text, minimum, maximum, results, traits, attributes) {ir::Op::name, #name},
+#define ANYDIM_OP(name, ...) {ir::Op::name, #name},
 #include "ir/ops.def"
 #undef ANYDIM_OP
   };
