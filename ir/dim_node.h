@@ -66,6 +66,8 @@ struct Polynomial {
 Polynomial to_polynomial(const Dim& dim);
 Polynomial add(const Polynomial& a, const Polynomial& b, std::int64_t scale);  // a + scale * b
 Polynomial multiply(const Polynomial& a, const Polynomial& b);
+// Terms in any order, like ones several times, as a Polynomial has them.
+std::vector<Dim::Term> collected(std::vector<Dim::Term> terms);
 Polynomial multiply(const Polynomial& a, std::int64_t coefficient, const std::vector<Dim>& monomial);
 std::vector<Dim> merge_factors(const std::vector<Dim>& a, const std::vector<Dim>& b);
 // The monomial without `divisor`'s factors; nullopt where it lacks one.
