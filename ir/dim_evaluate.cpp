@@ -64,7 +64,14 @@ Dim rebuild(const Dim& dim, const std::function<Dim(const Dim&)>& operand, Facts
       return choose(dim.kind(), std::move(operands), facts);
     }
     case Dim::Kind::Select: return decide(dim.comparison(), at(0), at(1), at(2), at(3), facts);
-    case Dim::Kind::Broadcast: return join(at(0), at(1), facts);
+    case Dim::Kind::Broadcast: {
+      // A chain of them at once: link by link, every one would be taken apart and put together again.
+      std::vector<Dim> operands;
+      const Dim* chain = &dim;
+      for (; chain->kind() == Dim::Kind::Broadcast; chain = &chain->operands()[0]) operands.push_back(operand(chain->operands()[1]));
+      operands.push_back(operand(*chain));
+      return join(std::move(operands), facts);
+    }
   }
   internal_error("a dim is of one of the kinds");
 }

@@ -95,7 +95,7 @@ Dim divide(const Dim& a, const Dim& b, Facts* facts);
 Dim remainder(const Dim& a, const Dim& b, Facts* facts);
 Dim choose(Dim::Kind kind, std::vector<Dim> operands, Facts* facts);  // Min or Max
 Dim decide(Comparison comparison, const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& otherwise, Facts* facts);
-Dim join(const Dim& a, const Dim& b, Facts* facts);  // broadcast
+Dim join(std::vector<Dim> dims, Facts* facts);  // broadcast
 
 // a - b where that is a constant that fits 64 bits.
 std::optional<std::int64_t> constant_difference(const Dim& a, const Dim& b);
