@@ -64,7 +64,7 @@ class ProgramEmitter {
   std::vector<ir::ScalarStep> steps_;
   std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
   std::map<std::pair<std::size_t, std::vector<ir::Dim>>, ir::Dim> offsets_;
-  std::vector<bool> reduced_;                      // a step computed from a reduction
+  std::vector<bool> reduced_;  // a step computed from a reduction
   std::map<std::int32_t, Placed> accumulated_;
   std::map<std::int32_t, ScratchSlot> scratch_;
 };

@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/loop_form.h"
+#include "ir/scalar_program.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
 #include "passes/rewrite.h"
@@ -26,6 +27,8 @@ namespace {
 constexpr std::size_t maximum_program_steps = 256;
 // Of all stages of a row kernel: each computes again what it needs of those before it, so that a chain of softmaxes grows with its square.
 constexpr std::size_t maximum_row_steps = 512;
+// Terms and operands of an index: views of views in each other; beyond, a value in memory is cheaper to read.
+constexpr std::size_t largest_fused_index = 256;
 // Stretches that differ in nothing but the numbers of their scalar constants, each a kernel of its own; in more of them the numbers are inputs of one.
 constexpr std::size_t most_alike = 16;
 // Bindings of one kernel: deriving its form takes time and stack by their number.
@@ -223,14 +226,18 @@ class BlockFuser {
 
   static bool fits(const std::vector<RowStage>& stages) {
     std::size_t steps = 0;
-    for (const RowStage& stage : stages) steps += stage.program.steps.size();
+    for (const RowStage& stage : stages) {
+      steps += stage.program.steps.size();
+      if (largest_index(stage.program) > largest_fused_index) return false;
+    }
     return steps <= maximum_row_steps;
   }
 
   static bool is_small(const LoopForm& form) {
     if (const auto* map = std::get_if<MapForm>(&form.skeleton))
-      return std::all_of(map->parts.begin(), map->parts.end(),
-                         [](const MapPart& part) { return part.program.steps.size() <= maximum_program_steps; });
+      return std::all_of(map->parts.begin(), map->parts.end(), [](const MapPart& part) {
+        return part.program.steps.size() <= maximum_program_steps && largest_index(part.program) <= largest_fused_index;
+      });
     // A key is computed twice a comparison.
     if (const auto* sort = std::get_if<SortForm>(&form.skeleton)) return sort->program.steps.size() <= longest_sort_key;
     if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) return attention->score.steps.size() <= maximum_program_steps;
@@ -539,7 +546,7 @@ class BlockFuser {
   std::vector<std::ptrdiff_t> owner_;
   std::ptrdiff_t groups_ = 0;
   std::unordered_set<ValueId> needed_;  // besides those that escape
-  std::set<ValueId> counts_;  // literals that control flow reads on the host
+  std::set<ValueId> counts_;            // literals that control flow reads on the host
   // Answers by what the stretch is: models repeat their layers.
   mutable std::map<StretchKey, bool> forms_;
   std::map<StretchKey, Binding> regions_;

@@ -1,6 +1,7 @@
 #include "passes/outline.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <set>
@@ -110,6 +111,14 @@ class Outliner {
   std::vector<Dim> take_arguments() { return std::move(arguments_); }
 
  private:
+  // To a power of two, so that sums of few and of many symbols make few different regions.
+  static std::int64_t rounded_up(std::int64_t high) {
+    constexpr std::int64_t largest_power = std::int64_t{1} << 62;
+    if (high < 1) return high;
+    return high > largest_power ? std::numeric_limits<std::int64_t>::max()
+                                : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(high)));
+  }
+
   // The first stands for the sum of all, the others for 0.
   void join(const std::vector<std::string>& group) {
     std::vector<Dim> dims;
@@ -124,7 +133,7 @@ class Outliner {
     auto found = symbols_.find(leaf);
     if (found != symbols_.end()) return found->second;
     const auto joined = leaf.is_symbol() ? sums_.find(leaf.symbol) : sums_.end();
-    std::string name = "s" + std::to_string(symbols_.size());
+    std::string name = "s" + std::to_string(arguments_.size());
     SymbolInfo info;
     if (!leaf.is_symbol()) {
       // Elements of tensors are any numbers: nothing checks them before a kernel runs.
@@ -133,7 +142,7 @@ class Outliner {
     } else if (joined != sums_.end()) {
       const Interval range = bounds(joined->second, function_.symbols);
       info.low = range.low;
-      info.high = range.high;
+      info.high = rounded_up(range.high);
       info.multiple = std::max<std::int64_t>(divisor(joined->second, function_.symbols), 1);
     } else if (const SymbolInfo* outer = function_.symbols.find(leaf.symbol)) {
       info.low = outer->low;
