@@ -13,6 +13,7 @@
 #include "codegen_cpu/source_hash.h"
 #include "codegen_cpu/spaces.h"
 #include "codegen_cpu/target.h"
+#include "codegen_cpu/work_estimate.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -27,9 +28,9 @@ struct Overloaded : Cases... {
 class CpuBackend : public ir::Backend {
   template <typename Question>
   auto ask(const ir::Region& region, const Question& question) const {
-    const auto form = form_of(region);
-    const PlanInputs inputs{target_, region, *form};
-    return std::visit([&](const auto& skeleton) { return question(inputs, skeleton); }, form->skeleton);
+    const auto known = known_of(region);
+    const PlanInputs inputs{target_, region, known->form, known->strides};
+    return std::visit([&](const auto& skeleton) { return question(inputs, skeleton); }, known->form.skeleton);
   }
 
  public:
@@ -39,16 +40,16 @@ class CpuBackend : public ir::Backend {
   std::string generator() const override { return fmt::format("{} LLVM {}", source_hash, LLVM_VERSION_STRING); }
 
   std::optional<ir::PackedLayout> packed_layout(const ir::Region& region, std::size_t parameter) const override {
-    const auto form = form_of(region);
-    if (!std::holds_alternative<ir::MatmulForm>(form->skeleton)) return std::nullopt;
-    return matmul_packed_layout({target_, region, *form}, parameter);
+    const auto known = known_of(region);
+    if (!std::holds_alternative<ir::MatmulForm>(known->form.skeleton)) return std::nullopt;
+    return matmul_packed_layout({target_, region, known->form, known->strides}, parameter);
   }
 
   ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout,
                   const ir::Tensor& weight) const override {
-    const auto form = form_of(region);
-    internal_check(std::holds_alternative<ir::MatmulForm>(form->skeleton), "only matmul packs its weights");
-    return matmul_pack({target_, region, *form}, parameter, layout, weight);
+    const auto known = known_of(region);
+    internal_check(std::holds_alternative<ir::MatmulForm>(known->form.skeleton), "only matmul packs its weights");
+    return matmul_pack({target_, region, known->form, known->strides}, parameter, layout, weight);
   }
 
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
@@ -96,25 +97,30 @@ class CpuBackend : public ir::Backend {
   }
 
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
-    const auto form = form_of(region);
-    return compile_form(target_, region, *form, bucket, schedule);
+    return compile_form(target_, region, known_of(region)->form, bucket, schedule);
   }
 
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram& program) const override { return emit_shapes(target_, program); }
 
  private:
+  struct Known {
+    explicit Known(const ir::Region& region) : form(ir::derive_loop_form(region)) {}
+    const ir::LoopForm form;
+    AccessStrides strides;
+  };
+
   // The loop form of a sealed region is derived once: costs are asked for many shapes.
-  std::shared_ptr<const ir::LoopForm> form_of(const ir::Region& region) const {
-    if (region.identity.empty()) return std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
+  std::shared_ptr<Known> known_of(const ir::Region& region) const {
+    if (region.identity.empty()) return std::make_shared<Known>(region);
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<const ir::LoopForm>& form = forms_[region.identity];
-    if (!form) form = std::make_shared<ir::LoopForm>(ir::derive_loop_form(region));
-    return form;
+    std::shared_ptr<Known>& known = known_[region.identity];
+    if (!known) known = std::make_shared<Known>(region);
+    return known;
   }
 
   Target target_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::shared_ptr<const ir::LoopForm>> forms_;  // by the region's identity
+  mutable std::map<std::string, std::shared_ptr<Known>> known_;  // by the region's identity
 };
 
 }  // namespace

@@ -12,11 +12,14 @@
 
 namespace anydim::codegen_cpu {
 
+class AccessStrides;
+
 // Answers the questions of ir::Backend for one skeleton; `form` holds it. Keys are values of Region::keys, in order.
 struct PlanInputs {
   const Target& target;
   const ir::Region& region;
   const ir::LoopForm& form;
+  AccessStrides& strides;  // of this form
 };
 
 // What cost models take for the rows of a segment (ir::Segments): only the run tells.

@@ -13,13 +13,6 @@ using ir::Dim;
 using ir::DType;
 using ir::ScalarStep;
 
-Dim row_major(const std::vector<Dim>& index, const std::vector<Dim>& dims, const ir::SymbolTable& symbols) {
-  internal_check(index.size() == dims.size(), "an access has one index a dim of its buffer");
-  Dim offset;
-  for (std::size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
-  return ir::simplify(offset, symbols);
-}
-
 }  // namespace
 
 ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor,
@@ -49,6 +42,12 @@ void ProgramEmitter::set_accumulated(std::int32_t slot, llvm::Value* value, Scop
 
 void ProgramEmitter::set_scratch(std::int32_t slot, llvm::Value* base, DType dtype, const Dim& index) {
   scratch_[slot] = {base, dtype, index};
+}
+
+const Dim& ProgramEmitter::offset_of(std::size_t buffer, std::vector<Dim> index) {
+  const auto [known, fresh] = offsets_.try_emplace({buffer, std::move(index)});
+  if (fresh) known->second = ir::linear_offset(known->first.second, kernel_.buffer_type(buffer).dims, kernel_.symbols());
+  return known->second;
 }
 
 ProgramEmitter::Placed ProgramEmitter::place(Scope& scope, std::int32_t position) {
@@ -145,8 +144,7 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std:
     case ScalarStep::Kind::Extent: return emit_index_lanes(kernel_, home, step.index.at(0));
     case ScalarStep::Kind::Load: {
       const auto buffer = static_cast<std::size_t>(step.buffer);
-      const Dim offset = row_major(step.index, kernel_.buffer_type(buffer).dims, kernel_.symbols());
-      return load_elements(kernel_, home, kernel_.buffer(buffer), step.dtype, offset, mask_of(home, position), true);
+      return load_elements(kernel_, home, kernel_.buffer(buffer), step.dtype, offset_of(buffer, step.index), mask_of(home, position), true);
     }
     case ScalarStep::Kind::Scratch: {
       const ScratchSlot& slot = scratch_.at(step.slot);
@@ -249,7 +247,7 @@ void ProgramEmitter::update(Scope& scope, const ir::Store& store, const std::opt
   const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
   std::vector<Dim> index;
   for (const Dim& dim : store.index) index.push_back(own(dim));
-  const Dim offset = row_major(index, type.dims, kernel_.symbols());
+  const Dim offset = offset_of(kernel_.parameters() + static_cast<std::size_t>(store.output), std::move(index));
   if (combine) {
     llvm::Value* there = load_elements(kernel_, scope, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype, offset);
     ScalarStep step;

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen_cpu/index_emitter.h"
@@ -46,6 +47,8 @@ class ProgramEmitter {
   };
 
   ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
+  // Of an element in a buffer, counted as KernelBuilder does; found once, however many scopes read it.
+  const ir::Dim& offset_of(std::size_t buffer, std::vector<ir::Dim> index);
   Placed place(Scope& scope, std::int32_t step);
   Scope& home_of_step(Scope& scope, const ir::ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands);
   llvm::Value* emit(Scope& home, std::int32_t position, const std::vector<Placed>& operands);
@@ -60,7 +63,8 @@ class ProgramEmitter {
   std::map<std::string, ir::Dim> names_;  // step symbols as they are called in this kernel
   std::vector<ir::ScalarStep> steps_;
   std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
-  std::vector<bool> reduced_;                      // a step computed from a reduction
+  std::map<std::pair<std::size_t, std::vector<ir::Dim>>, ir::Dim> offsets_;
+  std::vector<bool> reduced_;  // a step computed from a reduction
   std::map<std::int32_t, Placed> accumulated_;
   std::map<std::int32_t, ScratchSlot> scratch_;
 };

@@ -173,13 +173,16 @@ class ShapeEmitter {
   std::map<Dim, Checked> known_;
 };
 
+// LLVM's time grows faster than a block's length; longer programs stay interpreted, which takes microseconds.
+constexpr unsigned most_instructions = 16384;
+
 }  // namespace
 
 void add_shape_function(llvm::Module& module, const Target& target, const ir::ShapeProgram& program, const std::string& name) {
   ShapeEmitter(module, target, program, name).emit();
 }
 
-ir::CompiledKernel emit_shapes(const Target& target, const ir::ShapeProgram& program) {
+std::optional<ir::CompiledKernel> emit_shapes(const Target& target, const ir::ShapeProgram& program) {
   const std::array<std::string, 1> entries{"shapes"};
   const std::unique_ptr<llvm::TargetMachine> machine = make_machine(target);
   llvm::LLVMContext context;
@@ -187,6 +190,7 @@ ir::CompiledKernel emit_shapes(const Target& target, const ir::ShapeProgram& pro
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
   add_shape_function(module, target, program, entries[0]);
+  if (module.getInstructionCount() > most_instructions) return std::nullopt;
   Blob blob = compile_module(module, *machine, entries);
   ir::CompiledKernel kernel;
   kernel.code = std::move(blob.bytes);

@@ -86,32 +86,38 @@ Dim store_offset(const PlanInputs& inputs, const ir::Store& store) {
   return row_major(store.index, result_type(inputs, store.output).dims);
 }
 
+std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
+                                      const std::string& symbol) {
+  const std::lock_guard lock(mutex_);
+  const auto key = std::pair(&program, symbol);
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  std::vector<Stride> strides;
+  for (const ScalarStep& step : program.steps)
+    if (step.kind == ScalarStep::Kind::Load) strides.push_back(stride_along(load_offset(inputs, step), symbol, inputs.form.symbols));
+  for (const ir::Store& store : stores) strides.push_back(stride_along(store_offset(inputs, store), symbol, inputs.form.symbols));
+  return known_.emplace(key, std::move(strides)).first->second;
+}
+
 double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
                     const std::string& symbol, int lanes) {
+  const std::vector<Stride> strides = inputs.strides.of(inputs, program, stores, symbol);
+  auto stride = strides.begin();
   double cycles = 1;
   for (const ScalarStep& step : program.steps) {
-    if (step.kind == ScalarStep::Kind::Load)
-      cycles += access_cycles(stride_along(load_offset(inputs, step), symbol, inputs.form.symbols), lanes);
+    if (step.kind == ScalarStep::Kind::Load) cycles += access_cycles(*stride++, lanes);
     if (step.kind == ScalarStep::Kind::Scratch) cycles += 1;
     if (step.kind == ScalarStep::Kind::Apply) cycles += operation_cycles(step);
     if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded) cycles += 2;
   }
-  for (const ir::Store& store : stores)
-    cycles += access_cycles(stride_along(store_offset(inputs, store), symbol, inputs.form.symbols), lanes);
+  for (; stride != strides.end(); ++stride) cycles += access_cycles(*stride, lanes);
   return cycles / lanes;
 }
 
 int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
                const std::string& symbol) {
   int balance = 0;
-  const auto count = [&](const Dim& offset) {
-    const Stride stride = stride_along(offset, symbol, inputs.form.symbols);
+  for (const Stride stride : inputs.strides.of(inputs, program, stores, symbol))
     balance += stride == Stride::One ? 1 : stride == Stride::Other ? -1 : 0;
-  };
-  for (const ScalarStep& step : program.steps) {
-    if (step.kind == ScalarStep::Kind::Load) count(load_offset(inputs, step));
-  }
-  for (const ir::Store& store : stores) count(store_offset(inputs, store));
   return balance;
 }
 

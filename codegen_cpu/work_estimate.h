@@ -3,6 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen_cpu/plans.h"
@@ -12,6 +16,18 @@ namespace anydim::codegen_cpu {
 // Change of an access from one value of a symbol to the next.
 enum class Stride { None, One, Other };
 Stride stride_along(const ir::Dim& offset, const std::string& symbol, const ir::SymbolTable& symbols);
+
+// Strides of one form's accesses, each found once, as costs are asked for many shapes. May be shared by threads.
+class AccessStrides {
+ public:
+  // Of the loads of `program`, which is the form's own, then of its stores.
+  std::vector<Stride> of(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
+                         const std::string& symbol);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<const ir::ScalarProgram*, std::string>, std::vector<Stride>> known_;
+};
 
 // Row-major offset of a load, over the form's symbols.
 ir::Dim load_offset(const PlanInputs& inputs, const ir::ScalarStep& load);

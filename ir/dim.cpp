@@ -171,7 +171,7 @@ Dim floor_div(const Dim& a, const Dim& b) { return divide(a, b, nullptr); }
 Dim mod(const Dim& a, const Dim& b) { return remainder(a, b, nullptr); }
 Dim min(const Dim& a, const Dim& b) { return choose(Dim::Kind::Min, {a, b}, nullptr); }
 Dim max(const Dim& a, const Dim& b) { return choose(Dim::Kind::Max, {a, b}, nullptr); }
-Dim broadcast(const Dim& a, const Dim& b) { return join(a, b, nullptr); }
+Dim broadcast(const Dim& a, const Dim& b) { return join({a, b}, nullptr); }
 
 Dim ceil_div(const Dim& a, const Dim& b) {
   // As exporters write it, so that both come out equal; for other divisors, whose sign is unknown, this form does not hold.

@@ -174,7 +174,7 @@ Dim decide(Comparison comparison, const Dim& lhs, const Dim& rhs, const Dim& the
   }
 }
 
-Dim join(const Dim& a, const Dim& b, Facts* facts) {
+Dim join(std::vector<Dim> dims, Facts* facts) {
   // Under its precondition broadcasting is commutative and associative, and 1 is neutral.
   std::vector<Dim> operands;
   const auto gather = [&](const Dim& dim, const auto& self) -> void {
@@ -184,8 +184,7 @@ Dim join(const Dim& a, const Dim& b, Facts* facts) {
       operands.push_back(dim);
     }
   };
-  gather(a, gather);
-  gather(b, gather);
+  for (const Dim& dim : dims) gather(dim, gather);
   if (operands.empty()) return 1;
   std::ranges::sort(operands, before);
   const auto repeated = std::ranges::unique(operands);

@@ -1,6 +1,8 @@
 // Evaluation and substitution.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "ir/dim_node.h"
@@ -10,6 +12,27 @@ namespace anydim::ir {
 
 namespace detail {
 
+namespace {
+
+// A product of atoms is one term; only sums and constants among the new factors have to be multiplied out.
+Polynomial rebuilt_term(const Dim::Term& term, const std::function<Dim(const Dim&)>& operand) {
+  std::vector<Dim> factors;
+  factors.reserve(term.factors.size());
+  for (const Dim& factor : term.factors) factors.push_back(operand(factor));
+  const auto is_atom = [](const Dim& factor) { return !factor.is_constant() && factor.kind() != Dim::Kind::Sum; };
+  if (!std::ranges::all_of(factors, is_atom)) {
+    Polynomial product{{}, term.coefficient};
+    for (const Dim& factor : factors) product = multiply(product, to_polynomial(factor));
+    return product;
+  }
+  std::ranges::sort(factors, [](const Dim& a, const Dim& b) { return compare(a, b) < 0; });
+  Polynomial product;
+  product.terms.push_back({term.coefficient, std::move(factors)});
+  return product;
+}
+
+}  // namespace
+
 Dim rebuild(const Dim& dim, const std::function<Dim(const Dim&)>& operand, Facts* facts) {
   const auto at = [&](std::size_t i) { return operand(dim.operands()[i]); };
   switch (dim.kind()) {
@@ -17,15 +40,17 @@ Dim rebuild(const Dim& dim, const std::function<Dim(const Dim&)>& operand, Facts
     case Dim::Kind::Symbol:
     case Dim::Kind::Value: return dim;
     case Dim::Kind::Sum: {
-      // Terms are collected as polynomials and recombined once: the order of additions leaves no trace.
-      Polynomial sum{{}, dim.constant_part()};
+      // Terms are collected and recombined once: the order of additions leaves no trace.
+      std::int64_t constant = dim.constant_part();
+      std::vector<Dim::Term> terms;
+      terms.reserve(dim.terms().size());
       try {
         for (const Dim::Term& term : dim.terms()) {
-          Polynomial product{{}, term.coefficient};
-          for (const Dim& factor : term.factors) product = multiply(product, to_polynomial(operand(factor)));
-          sum = add(sum, product, 1);
+          Polynomial product = rebuilt_term(term, operand);
+          constant = checked_add(constant, product.constant);
+          std::ranges::move(product.terms, std::back_inserter(terms));
         }
-        return from_polynomial(std::move(sum), facts);
+        return from_polynomial({collected(std::move(terms)), constant}, facts);
       } catch (const Overflow&) {
         throw_overflow(abbreviated(dim));
       }
@@ -39,7 +64,14 @@ Dim rebuild(const Dim& dim, const std::function<Dim(const Dim&)>& operand, Facts
       return choose(dim.kind(), std::move(operands), facts);
     }
     case Dim::Kind::Select: return decide(dim.comparison(), at(0), at(1), at(2), at(3), facts);
-    case Dim::Kind::Broadcast: return join(at(0), at(1), facts);
+    case Dim::Kind::Broadcast: {
+      // A chain of them at once: link by link, every one would be taken apart and put together again.
+      std::vector<Dim> operands;
+      const Dim* chain = &dim;
+      for (; chain->kind() == Dim::Kind::Broadcast; chain = &chain->operands()[0]) operands.push_back(operand(chain->operands()[1]));
+      operands.push_back(operand(*chain));
+      return join(std::move(operands), facts);
+    }
   }
   internal_error("a dim is of one of the kinds");
 }

@@ -66,6 +66,8 @@ struct Polynomial {
 Polynomial to_polynomial(const Dim& dim);
 Polynomial add(const Polynomial& a, const Polynomial& b, std::int64_t scale);  // a + scale * b
 Polynomial multiply(const Polynomial& a, const Polynomial& b);
+// Terms in any order, like ones several times, as a Polynomial has them.
+std::vector<Dim::Term> collected(std::vector<Dim::Term> terms);
 Polynomial multiply(const Polynomial& a, std::int64_t coefficient, const std::vector<Dim>& monomial);
 std::vector<Dim> merge_factors(const std::vector<Dim>& a, const std::vector<Dim>& b);
 // The monomial without `divisor`'s factors; nullopt where it lacks one.
@@ -93,7 +95,7 @@ Dim divide(const Dim& a, const Dim& b, Facts* facts);
 Dim remainder(const Dim& a, const Dim& b, Facts* facts);
 Dim choose(Dim::Kind kind, std::vector<Dim> operands, Facts* facts);  // Min or Max
 Dim decide(Comparison comparison, const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& otherwise, Facts* facts);
-Dim join(const Dim& a, const Dim& b, Facts* facts);  // broadcast
+Dim join(std::vector<Dim> dims, Facts* facts);  // broadcast
 
 // a - b where that is a constant that fits 64 bits.
 std::optional<std::int64_t> constant_difference(const Dim& a, const Dim& b);

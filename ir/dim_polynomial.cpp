@@ -117,6 +117,22 @@ Polynomial multiply(const Polynomial& a, std::int64_t coefficient, const std::ve
   return product;
 }
 
+std::vector<Dim::Term> collected(std::vector<Dim::Term> terms) {
+  const auto before = [](const Dim::Term& x, const Dim::Term& y) { return compare_monomials(x.factors, y.factors) < 0; };
+  if (!std::ranges::is_sorted(terms, before)) std::ranges::sort(terms, before);
+  std::vector<Dim::Term> merged;
+  merged.reserve(terms.size());
+  for (Dim::Term& term : terms) {
+    if (!merged.empty() && merged.back().factors == term.factors) {
+      merged.back().coefficient = checked_add(merged.back().coefficient, term.coefficient);
+    } else {
+      merged.push_back(std::move(term));
+    }
+  }
+  std::erase_if(merged, [](const Dim::Term& term) { return term.coefficient == 0; });
+  return merged;
+}
+
 Polynomial multiply(const Polynomial& a, const Polynomial& b) {
   if (a.is_constant()) return multiply(b, a.constant, {});
   if (b.is_constant()) return multiply(a, b.constant, {});
@@ -134,17 +150,7 @@ Polynomial multiply(const Polynomial& a, const Polynomial& b) {
   for (const Dim::Term& right : b.terms) {
     for (Dim::Term& term : multiply(a, right.coefficient, right.factors).terms) all.push_back(std::move(term));
   }
-  std::ranges::sort(all, [](const auto& x, const auto& y) { return compare_monomials(x, y) < 0; }, &Dim::Term::factors);
-  Polynomial merged;
-  for (Dim::Term& term : all) {
-    if (!merged.terms.empty() && merged.terms.back().factors == term.factors) {
-      merged.terms.back().coefficient = checked_add(merged.terms.back().coefficient, term.coefficient);
-    } else {
-      merged.terms.push_back(std::move(term));
-    }
-  }
-  std::erase_if(merged.terms, [](const Dim::Term& term) { return term.coefficient == 0; });
-  return add(product, merged, 1);
+  return add(product, {collected(std::move(all)), 0}, 1);
 }
 
 std::optional<Linear> linear_in(const Polynomial& polynomial, const Dim& atom) {

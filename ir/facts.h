@@ -47,7 +47,7 @@ class Facts {
   std::optional<int> sign(const Dim& dim);
   bool search(const Dim& dim, int depth);
   std::optional<Dim> without_a_symbol(const Dim& dim, bool loops);
-  using Samples = std::array<std::int64_t, 4>;
+  using Samples = std::array<std::int64_t, 5>;
   std::int64_t choose_sample(const std::string& name, std::size_t sample);
   std::int64_t sample_of(const DimLeaf& leaf, std::size_t sample);
   std::optional<std::int64_t> sampled(const Dim& dim, std::size_t sample);

@@ -122,7 +122,8 @@ std::int64_t Facts::choose_sample(const std::string& name, std::size_t sample) {
   const SymbolInfo* info = symbols_.find(name);
   const Interval range = symbol_bounds(name);
   const std::int64_t spread = static_cast<std::int64_t>(name.back()) % 7;
-  const Samples wanted = {range.low, 1, 6 + spread, 1000 + 17 * spread};
+  const bool loop = info != nullptr && info->below;
+  const Samples wanted = {range.low, 1, 6 + spread, 1000 + 17 * spread, loop ? 1000000 : 1 + spread % 2};
   std::int64_t high = range.high;
   if (info != nullptr && info->below && sample != 0 && open_.insert(name).second) {
     high = std::min(high, sampled(*info->below, sample).value_or(high) - 1);

@@ -1,6 +1,7 @@
 // The checks on one function or region body; used by ir/verify.cpp and ir/verify_calls.cpp only.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -25,11 +26,14 @@ class FunctionVerifier {
 
   [[noreturn]] void fail(const std::string& what) const;
 
+  // Said of what is wrong only: a dim may be long, and most are right.
+  using Words = std::function<std::string()>;
+
   void symbols();
   void names();
-  void declared(const std::string& symbol, const std::string& where);
+  void declared(const std::string& symbol, const Words& where);
   void define(ValueId id, std::string_view role);
-  void use(ValueId id, const std::string& role);
+  void use(ValueId id, const Words& role);
   void bindings(const Block& block);
   void operands(const Binding& binding);
   void attributes(const Binding& binding);

@@ -120,6 +120,9 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     return {std::move(form), {}};
   } catch (const NoLoopForm& none) {
     return {std::nullopt, none.reason};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;
+    return {std::nullopt, error.what()};  // an index of the kernel outgrows what a dim may be, as that of a smaller kernel need not
   }
 }
 

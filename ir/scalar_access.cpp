@@ -323,7 +323,9 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     case Op::dyn_split: {
       std::size_t axis = axis_from_front(binding, dims.size());
       Index at = index;
-      for (std::size_t i = 0; i < result; ++i) at[axis] = at[axis] + stretch.tensor(binding.results[i]).dims[axis];
+      std::vector<Dim> before{at[axis]};
+      for (std::size_t i = 0; i < result; ++i) before.push_back(stretch.tensor(binding.results[i]).dims[axis]);
+      at[axis] = sum(before);
       return element(binding.operands[0], at);
     }
     case Op::tile:

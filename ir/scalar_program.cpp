@@ -104,4 +104,23 @@ Op joining_op(Reduce reduce) {
   internal_error("a reduction is one of four");
 }
 
+namespace {
+
+std::size_t size_of_index(const Dim& dim) {
+  std::size_t size = 1;
+  for (const Dim& operand : dim.operands()) size += size_of_index(operand);
+  for (const Dim::Term& term : dim.terms())
+    for (const Dim& factor : term.factors) size += size_of_index(factor);
+  return size;
+}
+
+}  // namespace
+
+std::size_t largest_index(const ScalarProgram& program) {
+  std::size_t largest = 0;
+  for (const ScalarStep& step : program.steps)
+    for (const Dim& dim : step.index) largest = std::max(largest, size_of_index(dim));
+  return largest;
+}
+
 }  // namespace anydim::ir

@@ -30,4 +30,7 @@ ScalarProgram without_widening(const ScalarProgram& program);
 // The elementwise op that joins two partial results.
 Op joining_op(Reduce reduce);
 
+// Terms and operands of the largest index expression that the program reads at.
+std::size_t largest_index(const ScalarProgram& program);
+
 }  // namespace anydim::ir

@@ -38,7 +38,7 @@ std::int32_t ShapeInterpreter::add(const ShapeProgram& program, const Dim& dim, 
     case Dim::Kind::Symbol:
     case Dim::Kind::Value: {
       const auto leaf = std::find(program.leaves.begin(), program.leaves.end(), dim.leaf());
-      internal_check(leaf != program.leaves.end(), "a shape program's expressions mention only its leaves: " + dim.to_string());
+      if (leaf == program.leaves.end()) internal_error("a shape program's expressions mention only its leaves: " + dim.to_string());
       instruction.a = static_cast<std::int32_t>(leaf - program.leaves.begin());
       break;
     }

@@ -50,7 +50,7 @@ void FunctionVerifier::verify() {
   states_.assign(function_.values.size(), State::Undefined);
   for (const ValueId id : function_.body.parameters) define(id, "a parameter");
   bindings(function_.body);
-  for (const ValueId id : function_.body.results) use(id, "a result");
+  for (const ValueId id : function_.body.results) use(id, [] { return std::string("a result"); });
   const std::size_t named = function_.result_names.size();
   if (named != 0 && named != function_.body.results.size()) {
     fail(fmt::format("has {}, but {} of results", count_text(function_.body.results.size(), "result"), count_text(named, "name")));
@@ -71,7 +71,7 @@ void FunctionVerifier::symbols() {
     if (symbol.multiple < 1) fail(fmt::format("symbol {} is a multiple of {}", symbol_text(name), symbol.multiple));
     if (symbol.below) {
       for (const DimLeaf& leaf : symbol.below->leaves()) {
-        if (leaf.is_symbol()) declared(leaf.symbol, fmt::format("the bound of symbol {}", symbol_text(name)));
+        if (leaf.is_symbol()) declared(leaf.symbol, [&] { return fmt::format("the bound of symbol {}", symbol_text(name)); });
       }
     }
   }
@@ -84,9 +84,9 @@ void FunctionVerifier::names() {
   }
 }
 
-void FunctionVerifier::declared(const std::string& symbol, const std::string& where) {
+void FunctionVerifier::declared(const std::string& symbol, const Words& where) {
   if (!function_.symbols.contains(symbol)) {
-    fail(fmt::format("{} uses the symbol {}, which the function does not declare", where, symbol_text(symbol)));
+    fail(fmt::format("{} uses the symbol {}, which the function does not declare", where(), symbol_text(symbol)));
   }
 }
 
@@ -98,12 +98,12 @@ void FunctionVerifier::define(ValueId id, std::string_view role) {
   states_[id] = State::InScope;
 }
 
-void FunctionVerifier::use(ValueId id, const std::string& role) {
+void FunctionVerifier::use(ValueId id, const Words& role) {
   if (id >= function_.values.size()) {
-    fail(fmt::format("{} has the id {}, but there are {}", role, id, count_text(function_.values.size(), "value")));
+    fail(fmt::format("{} has the id {}, but there are {}", role(), id, count_text(function_.values.size(), "value")));
   }
-  if (states_[id] == State::Undefined) fail(fmt::format("{}, {}, is not defined before this use", role, name(id)));
-  if (states_[id] == State::OutOfScope) fail(fmt::format("{}, {}, is used outside the block that defines it", role, name(id)));
+  if (states_[id] == State::Undefined) fail(fmt::format("{}, {}, is not defined before this use", role(), name(id)));
+  if (states_[id] == State::OutOfScope) fail(fmt::format("{}, {}, is used outside the block that defines it", role(), name(id)));
 }
 
 void FunctionVerifier::bindings(const Block& block) {
@@ -132,7 +132,7 @@ void FunctionVerifier::operands(const Binding& binding) {
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (binding.operands[i] != no_value) {
-      use(binding.operands[i], fmt::format("operand {}", i));
+      use(binding.operands[i], [&] { return fmt::format("operand {}", i); });
       continue;
     }
     const bool optional = binding.op == Op::loop ? i < 2 : row.maximum_operands >= 0 && i >= minimum;
@@ -175,9 +175,9 @@ void FunctionVerifier::dims(const Binding& binding) {
   for (const Dim& dim : binding.dims) {
     for (const DimLeaf& leaf : dim.leaves()) {
       if (leaf.is_symbol()) {
-        declared(leaf.symbol, fmt::format("the dim {}", print(function_, dim)));
+        declared(leaf.symbol, [&] { return fmt::format("the dim {}", print(function_, dim)); });
       } else {
-        use(leaf.value, fmt::format("the tensor in the dim {}", print(function_, dim)));
+        use(leaf.value, [&] { return fmt::format("the tensor in the dim {}", print(function_, dim)); });
       }
     }
   }
@@ -211,7 +211,7 @@ void FunctionVerifier::type_symbols(const Type& type, ValueId id) {
     for (const DimLeaf& leaf : dim.leaves()) {
       if (is_any_extent(dim)) continue;
       if (leaf.is_symbol()) {
-        declared(leaf.symbol, fmt::format("the type of {}", name(id)));
+        declared(leaf.symbol, [&] { return fmt::format("the type of {}", name(id)); });
       } else if (leaf.value >= function_.values.size() || states_[leaf.value] == State::Undefined) {
         fail(fmt::format("the type of {} reads a tensor that is not defined: {}", name(id), print(function_, dim)));
       }

@@ -48,7 +48,7 @@ void FunctionVerifier::inner_block(const Binding& binding, const Block& block) {
   for (const ValueId id : block.parameters) define(id, "a parameter of a block");
   bindings(block);
   binding_ = &binding;
-  for (const ValueId id : block.results) use(id, "a value that a block yields");
+  for (const ValueId id : block.results) use(id, [] { return std::string("a value that a block yields"); });
   for (std::size_t i = 0; i < states_.size(); ++i) {
     if (before[i] == State::Undefined && states_[i] == State::InScope) states_[i] = State::OutOfScope;
   }

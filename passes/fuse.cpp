@@ -6,10 +6,12 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/loop_form.h"
+#include "ir/scalar_program.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
 #include "passes/rewrite.h"
@@ -23,6 +25,12 @@ using namespace ir;
 namespace {
 
 constexpr std::size_t maximum_program_steps = 256;
+// Of all stages of a row kernel: each computes again what it needs of those before it, so that a chain of softmaxes grows with its square.
+constexpr std::size_t maximum_row_steps = 512;
+// Terms and operands of an index: views of views in each other; beyond, a value in memory is cheaper to read.
+constexpr std::size_t largest_fused_index = 256;
+// Stretches that differ in nothing but the numbers of their scalar constants, each a kernel of its own; in more of them the numbers are inputs of one.
+constexpr std::size_t most_alike = 16;
 // Bindings of one kernel: deriving its form takes time and stack by their number.
 constexpr std::size_t most_members = 512;
 // Row stages behind a matmul need whole rows in cache.
@@ -155,6 +163,14 @@ class Regions {
     for (std::size_t i = 0; i < module.regions.size(); ++i) numbers_.emplace(module.regions[i].identity, static_cast<std::uint32_t>(i));
   }
 
+  // Whether this stretch shall read its scalar constants, as there are enough kernels already that differ from it in these alone.
+  bool reads_scalars(const StretchKey& without_scalars, StretchKey whole) {
+    std::set<StretchKey>& alike = alike_[without_scalars];
+    if (alike.size() >= most_alike) return !alike.contains(whole);
+    alike.insert(std::move(whole));
+    return false;
+  }
+
   std::uint32_t intern(Region region) {
     const auto [found, fresh] = numbers_.try_emplace(region.identity, static_cast<std::uint32_t>(module_.regions.size()));
     if (!fresh) return found->second;
@@ -167,14 +183,20 @@ class Regions {
  private:
   Module& module_;
   std::unordered_map<std::string, std::uint32_t> numbers_;  // by identity
+  std::map<StretchKey, std::set<StretchKey>> alike_;        // stretches by what they are without their scalar constants
 };
 
 // ---- Steps 2 and 3, for one block ----
 
+struct FunctionFacts {
+  std::vector<bool> constants;  // results of `constant`
+  std::unordered_set<ValueId> in_types;
+};
+
 class BlockFuser {
  public:
-  BlockFuser(Regions& regions, Function& function, Block& block, const std::vector<bool>& constants)
-      : known_(regions), function_(function), block_(block), constants_(constants) {}
+  BlockFuser(Regions& regions, Function& function, Block& block, const FunctionFacts& facts)
+      : known_(regions), function_(function), block_(block), facts_(facts) {}
 
   void run() {
     if (block_.bindings.empty()) return;
@@ -194,7 +216,7 @@ class BlockFuser {
 
   bool has_form(const Members& members, const std::vector<ValueId>& outputs) const {
     std::vector<Binding> list = bindings_of(members);
-    auto [found, fresh] = forms_.try_emplace(stretch_key(function_, list, outputs, constants_), false);
+    auto [found, fresh] = forms_.try_emplace(stretch_key(function_, list, outputs, facts_.constants), false);
     if (fresh) {
       LoopFormResult result = derive_loop_form(function_, list, inputs_of(list), outputs);
       found->second = result.form && is_small(*result.form);
@@ -202,22 +224,33 @@ class BlockFuser {
     return found->second;
   }
 
+  static bool fits(const std::vector<RowStage>& stages) {
+    std::size_t steps = 0;
+    for (const RowStage& stage : stages) {
+      steps += stage.program.steps.size();
+      if (largest_index(stage.program) > largest_fused_index) return false;
+    }
+    return steps <= maximum_row_steps;
+  }
+
   static bool is_small(const LoopForm& form) {
     if (const auto* map = std::get_if<MapForm>(&form.skeleton))
-      return std::all_of(map->parts.begin(), map->parts.end(),
-                         [](const MapPart& part) { return part.program.steps.size() <= maximum_program_steps; });
+      return std::all_of(map->parts.begin(), map->parts.end(), [](const MapPart& part) {
+        return part.program.steps.size() <= maximum_program_steps && largest_index(part.program) <= largest_fused_index;
+      });
     // A key is computed twice a comparison.
     if (const auto* sort = std::get_if<SortForm>(&form.skeleton)) return sort->program.steps.size() <= longest_sort_key;
     if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) return attention->score.steps.size() <= maximum_program_steps;
+    if (const auto* rows = std::get_if<RowForm>(&form.skeleton)) return fits(rows->stages);
     if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton))
-      return matmul->rows.empty() || bounds(matmul->n.extent, form.symbols).high <= longest_fused_row;
+      return matmul->rows.empty() || (fits(matmul->rows) && bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);
     return true;
   }
 
   // ---- Forwards ----
 
   void grow_forwards() {
-    FusionGraph graph(function_, block_);
+    FusionGraph graph(function_, block_, facts_.in_types);
     owner_.assign(block_.bindings.size(), -1);
     for (std::size_t i = 0; i < block_.bindings.size(); ++i) {
       if (owner_[i] >= 0 || !is_anchor(block_.bindings[i].op)) continue;
@@ -289,7 +322,7 @@ class BlockFuser {
   }
 
   void reorder() {
-    FusionGraph graph(function_, block_);
+    FusionGraph graph(function_, block_, facts_.in_types);
     std::vector<std::size_t> order = contiguous_order(graph, block_, owner_);
     std::vector<Binding> bindings;
     std::vector<std::ptrdiff_t> owner;
@@ -304,9 +337,7 @@ class BlockFuser {
   // ---- Backwards ----
 
   void collect_backwards() {
-    FusionGraph graph(function_, block_);
-    needed_.assign(function_.values.size(), false);
-    for (ValueId id = 0; id < function_.values.size(); ++id) needed_[id] = graph.escapes(id);
+    FusionGraph graph(function_, block_, facts_.in_types);
     std::vector<Binding> reversed;
     for (std::size_t i = block_.bindings.size(); i-- > 0;) {
       if (owner_[i] >= 0) {
@@ -319,17 +350,17 @@ class BlockFuser {
         continue;
       }
       const Binding& binding = block_.bindings[i];
-      if (binding.op == Op::constant && needed_[binding.results[0]]) {
+      if (binding.op == Op::constant && is_needed(graph, binding.results[0])) {
         reversed.push_back(binding);  // read as it lies, like larger ones
         continue;
       }
-      if (binding.op == Op::dim && counts_.contains(binding.results[0]) && !needed_[binding.results[0]]) {
+      if (binding.op == Op::dim && counts_.contains(binding.results[0]) && !is_needed(graph, binding.results[0])) {
         reversed.push_back(binding);
         continue;
       }
       // Control flow whose results nobody reads stays for the sizes that it makes known: dead code is gone.
       bool wanted = binding.results.empty() || info(binding.op).has(traits::control) ||
-                    std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return needed_[id]; });
+                    std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return is_needed(graph, id); });
       if (!wanted) continue;
       if (stays_outside(binding)) {
         for (std::size_t o = 0; o < binding.operands.size(); ++o) {
@@ -338,7 +369,7 @@ class BlockFuser {
           const std::ptrdiff_t source = graph.producer(operand);
           const bool literal = source >= 0 && block_.bindings[static_cast<std::size_t>(source)].op == Op::dim;
           if (literal && is_host_integer(binding.op, o)) counts_.insert(operand);
-          else needed_[operand] = true;
+          else needed_.insert(operand);
         }
         reversed.push_back(binding);
       } else {
@@ -349,24 +380,37 @@ class BlockFuser {
     block_.bindings = std::move(reversed);
   }
 
+  bool is_needed(const FusionGraph& graph, ValueId value) const { return graph.escapes(value) || needed_.contains(value); }
+
   void add_region(const FusionGraph& graph, Members members, std::vector<Binding>& reversed) {
     std::vector<ValueId> outputs;
     for (std::size_t member : members)
       for (ValueId result : block_.bindings[member].results)
-        if (needed_[result]) outputs.push_back(result);
+        if (is_needed(graph, result)) outputs.push_back(result);
     if (outputs.empty()) return;
     absorb(graph, members, outputs);
+    share_scalars(members, outputs);
     std::vector<Binding> list = bindings_of(members);
     Binding call = call_of(list, outputs);
-    for (ValueId input : call.operands) needed_[input] = true;
+    for (ValueId input : call.operands) needed_.insert(input);
     auto anchor = std::find_if(list.begin(), list.end(), [](const Binding& binding) { return is_anchor(binding.op); });
     call.source = anchor != list.end() ? anchor->source : list.back().source;
     reversed.push_back(std::move(call));
   }
 
+  void share_scalars(Members& members, const std::vector<ValueId>& outputs) {
+    Members others = members;
+    std::erase_if(others, [&](std::size_t member) { return block_.bindings[member].op == Op::constant; });
+    if (others.empty() || others.size() == members.size()) return;
+    if (known_.reads_scalars(stretch_key(function_, bindings_of(others), outputs, facts_.constants),
+                             stretch_key(function_, bindings_of(members), outputs, facts_.constants)) &&
+        has_form(others, outputs))
+      members = std::move(others);
+  }
+
   // The binding that runs this work as a region, made where no equal stretch came before.
   Binding call_of(const std::vector<Binding>& list, const std::vector<ValueId>& outputs) {
-    StretchKey key = stretch_key(function_, list, outputs, constants_);
+    StretchKey key = stretch_key(function_, list, outputs, facts_.constants);
     if (auto found = regions_.find(key); found != regions_.end()) {
       Binding call = found->second;
       call.operands = inputs_of(list);
@@ -375,7 +419,7 @@ class BlockFuser {
     }
     LoopFormResult form = derive_loop_form(function_, list, inputs_of(list), outputs);
     if (!form.form) throw Error(ErrorKind::Unsupported, "cannot compile " + describe(function_, list.back()) + ": " + form.reason);
-    Outlined outlined = outline(function_, list, outputs, constants_);
+    Outlined outlined = outline(function_, list, outputs, facts_.constants);
     outlined.call.callee = known_.intern(std::move(outlined.region));
     regions_.emplace(std::move(key), outlined.call);
     return std::move(outlined.call);
@@ -458,7 +502,7 @@ class BlockFuser {
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
     bool exclusive = std::all_of(binding.results.begin(), binding.results.end(), [&](ValueId result) {
       const auto& users = graph.users(result);
-      return !needed_[result] && std::all_of(users.begin(), users.end(), [&](std::size_t user) { return members.contains(user); });
+      return !is_needed(graph, result) && std::all_of(users.begin(), users.end(), [&](std::size_t user) { return members.contains(user); });
     });
     return exclusive || is_mask_arithmetic(members, binding);
   }
@@ -498,11 +542,11 @@ class BlockFuser {
   Regions& known_;
   Function& function_;
   Block& block_;
-  const std::vector<bool>& constants_;
+  const FunctionFacts& facts_;
   std::vector<std::ptrdiff_t> owner_;
   std::ptrdiff_t groups_ = 0;
-  std::vector<bool> needed_;
-  std::set<ValueId> counts_;  // literals that control flow reads on the host
+  std::unordered_set<ValueId> needed_;  // besides those that escape
+  std::set<ValueId> counts_;            // literals that control flow reads on the host
   // Answers by what the stretch is: models repeat their layers.
   mutable std::map<StretchKey, bool> forms_;
   std::map<StretchKey, Binding> regions_;
@@ -515,10 +559,10 @@ void find_constants(const Block& block, std::vector<bool>& constants) {
   }
 }
 
-void fuse_block(Regions& regions, Function& function, Block& block, const std::vector<bool>& constants) {
+void fuse_block(Regions& regions, Function& function, Block& block, const FunctionFacts& facts) {
   for (Binding& binding : block.bindings)
-    for (Block& nested : binding.blocks) fuse_block(regions, function, nested, constants);
-  BlockFuser(regions, function, block, constants).run();
+    for (Block& nested : binding.blocks) fuse_block(regions, function, nested, facts);
+  BlockFuser(regions, function, block, facts).run();
 }
 
 }  // namespace
@@ -531,9 +575,9 @@ void fuse(Module& module, PassContext&) {
     make_literals(function, function.body, facts.functions[i]);
     drop_dead(function);  // what computed them
     if (i == 0) own_results(function);
-    std::vector<bool> constants(function.values.size(), false);
-    find_constants(function.body, constants);
-    fuse_block(regions, function, function.body, constants);
+    FunctionFacts known{.constants = std::vector<bool>(function.values.size(), false), .in_types = values_in_types(function)};
+    find_constants(function.body, known.constants);
+    fuse_block(regions, function, function.body, known);
   }
 }
 

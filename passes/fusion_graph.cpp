@@ -12,9 +12,9 @@ using namespace ir;
 
 namespace {
 
-void mark_nested(const Block& block, std::vector<bool>& escaping) {
+void mark_nested(const Block& block, std::unordered_set<ValueId>& escaping) {
   auto mark = [&](ValueId value) {
-    if (value != no_value) escaping[value] = true;
+    if (value != no_value) escaping.insert(value);
   };
   for (const Binding& binding : block.bindings) {
     for (ValueId operand : binding.operands) mark(operand);
@@ -25,26 +25,34 @@ void mark_nested(const Block& block, std::vector<bool>& escaping) {
 
 }  // namespace
 
-FusionGraph::FusionGraph(const Function& function, const Block& block)
-    : block_(block), users_(function.values.size()), escaping_(function.values.size()), producer_(function.values.size(), -1) {
+std::unordered_set<ValueId> values_in_types(const Function& function) {
+  std::unordered_set<ValueId> found;
+  for (const Value& value : function.values) {
+    if (!value.type.is_tensor()) continue;
+    for (const Dim& dim : value.type.tensor.dims)
+      for (const DimLeaf& leaf : dim.leaves())
+        if (!leaf.is_symbol()) found.insert(leaf.value);
+  }
+  return found;
+}
+
+FusionGraph::FusionGraph(const Function& function, const Block& block, const std::unordered_set<ValueId>& in_types)
+    : block_(block), in_types_(in_types) {
   for (std::size_t i = 0; i < block.bindings.size(); ++i) {
     const Binding& binding = block.bindings[i];
-    for (ValueId operand : binding.operands)
-      if (operand != no_value && (users_[operand].empty() || users_[operand].back() != i)) users_[operand].push_back(i);
+    for (ValueId operand : binding.operands) {
+      if (operand == no_value) continue;
+      std::vector<std::size_t>& users = users_[operand];
+      if (users.empty() || users.back() != i) users.push_back(i);
+    }
     for (ValueId result : binding.results) producer_[result] = static_cast<std::ptrdiff_t>(i);
     for (const Block& nested : binding.blocks) mark_nested(nested, escaping_);
     // Elements of a value that a dim mentions are read on the host.
     for (const Dim& dim : binding.dims)
       for (const DimLeaf& leaf : dim.leaves())
-        if (!leaf.is_symbol()) escaping_[leaf.value] = true;
+        if (!leaf.is_symbol()) escaping_.insert(leaf.value);
   }
-  for (const Value& value : function.values) {
-    if (!value.type.is_tensor()) continue;
-    for (const Dim& dim : value.type.tensor.dims)
-      for (const DimLeaf& leaf : dim.leaves())
-        if (!leaf.is_symbol()) escaping_[leaf.value] = true;
-  }
-  for (ValueId result : block.results) escaping_[result] = true;
+  escaping_.insert(block.results.begin(), block.results.end());
   find_openers(function);
 }
 
@@ -79,8 +87,8 @@ void FusionGraph::find_openers(const Function& function) {
     collect_leaves(function, binding, leaves);
     for (const DimLeaf& leaf : leaves) {
       if (!leaf.is_symbol()) {
-        if (producer_[leaf.value] >= 0 && static_cast<std::size_t>(producer_[leaf.value]) < i)
-          openers_.emplace_back(static_cast<std::size_t>(producer_[leaf.value]), i);
+        const std::ptrdiff_t source = producer(leaf.value);
+        if (source >= 0 && static_cast<std::size_t>(source) < i) openers_.emplace_back(static_cast<std::size_t>(source), i);
       } else if (auto found = opened.find(leaf); found != opened.end()) {
         openers_.emplace_back(found->second, i);
       } else if (info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check_shape) {
@@ -90,11 +98,15 @@ void FusionGraph::find_openers(const Function& function) {
     std::set<ValueId> reads;
     collect_reads(binding, reads);
     for (ValueId value : reads)
-      if (value != no_value && producer_[value] >= 0) openers_.emplace_back(static_cast<std::size_t>(producer_[value]), i);
+      if (value != no_value && producer(value) >= 0) openers_.emplace_back(static_cast<std::size_t>(producer(value)), i);
   }
 }
 
-const std::vector<std::size_t>& FusionGraph::users(ValueId value) const { return users_[value]; }
+const std::vector<std::size_t>& FusionGraph::users(ValueId value) const {
+  static const std::vector<std::size_t> none;
+  const auto found = users_.find(value);
+  return found == users_.end() ? none : found->second;
+}
 
 bool FusionGraph::path_around(const std::set<std::size_t>& group, std::size_t to) const {
   // Backwards from `to` through outside bindings; meeting a member means that the group would wait for itself.
@@ -102,8 +114,8 @@ bool FusionGraph::path_around(const std::set<std::size_t>& group, std::size_t to
   std::vector<std::size_t> open;
   auto visit_operands = [&](std::size_t binding, bool direct) {
     for (ValueId operand : block_.bindings[binding].operands) {
-      if (operand == no_value || producer_[operand] < 0) continue;
-      auto source = static_cast<std::size_t>(producer_[operand]);
+      if (operand == no_value || producer(operand) < 0) continue;
+      auto source = static_cast<std::size_t>(producer(operand));
       if (group.contains(source)) {
         if (!direct) return true;
         continue;

@@ -30,7 +30,8 @@ Code FunctionLowering::run() {
   if (!entry_)
     for (ValueId result : function_.body.results) pooled_[result] = true;
   find_pooled(function_.body);
-  count_uses(function_.body, 1, {});
+  std::set<ValueId> inside;
+  count_uses(function_.body, 1, inside);
   scopes_.emplace_back();
   first_stage_ = shared_.program.stages.size();
   slots_.open_scope(static_cast<std::int32_t>(first_stage_));
@@ -82,7 +83,7 @@ void FunctionLowering::find_pooled(const Block& block) {
   }
 }
 
-void FunctionLowering::count_uses(const Block& block, int each, std::set<ValueId> inside) {
+void FunctionLowering::count_uses(const Block& block, int each, std::set<ValueId>& inside) {
   inside.insert(block.parameters.begin(), block.parameters.end());
   for (const Binding& binding : block.bindings) inside.insert(binding.results.begin(), binding.results.end());
   const auto use = [&](ValueId value) {
@@ -90,10 +91,15 @@ void FunctionLowering::count_uses(const Block& block, int each, std::set<ValueId
   };
   for (const Binding& binding : block.bindings) {
     std::for_each(binding.operands.begin(), binding.operands.end(), use);
-    for (const Block& nested : binding.blocks)
-      count_uses(nested, binding.op == Op::loop ? 2 : each, binding.op == Op::loop ? std::set<ValueId>{} : inside);
+    for (const Block& nested : binding.blocks) {
+      std::set<ValueId> of_loop;
+      count_uses(nested, binding.op == Op::loop ? 2 : each, binding.op == Op::loop ? of_loop : inside);
+    }
   }
   std::for_each(block.results.begin(), block.results.end(), use);
+  for (ValueId parameter : block.parameters) inside.erase(parameter);
+  for (const Binding& binding : block.bindings)
+    for (ValueId result : binding.results) inside.erase(result);
 }
 
 std::int32_t FunctionLowering::begin_stage() {

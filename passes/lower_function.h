@@ -63,7 +63,7 @@ class FunctionLowering {
   void find_wanted_elements(const ir::Block& block);
   void want(const ir::Dim& dim);
   void find_pooled(const ir::Block& block);
-  void count_uses(const ir::Block& block, int each, std::set<ir::ValueId> inside);
+  void count_uses(const ir::Block& block, int each, std::set<ir::ValueId>& inside);
   std::int32_t begin_stage();
   void make_known(const std::vector<ir::Dim>& dims);
   bool is_pending(const ir::DimLeaf& leaf) const;

@@ -1,9 +1,12 @@
 #include "passes/outline.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "ir/error.h"
 #include "ir/loop_form.h"
@@ -15,9 +18,72 @@ using namespace ir;
 
 namespace {
 
+// Symbols that stand together wherever one of them stands, as n and m of a region that knows n + m and k * n + k * m alone: to it their sum is one symbol,
+// and however many inputs a concat has joined before, what reads it is the same region.
+class JointSymbols {
+ public:
+  void add(const Dim& dim) {
+    if (dim.is_constant() || !known_.insert(dim).second) return;
+    const std::size_t place = known_.size();
+    if (dim.kind() == Dim::Kind::Symbol) uses_[dim.leaf().symbol].push_back({place, 1, {}});
+    for (const Dim& operand : dim.operands()) add(operand);
+    for (const Dim::Term& term : dim.terms()) {
+      for (std::size_t i = 0; i < term.factors.size(); ++i) {
+        const Dim& factor = term.factors[i];
+        if (factor.kind() != Dim::Kind::Symbol) {
+          add(factor);
+          continue;
+        }
+        std::vector<Dim> others = term.factors;
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+        if (std::find(others.begin(), others.end(), factor) != others.end()) powers_.insert(factor.leaf().symbol);
+        uses_[factor.leaf().symbol].push_back({place, term.coefficient, std::move(others)});
+      }
+    }
+  }
+
+  // Each symbol's group, by the name of its first; a group of one is left out.
+  std::map<std::string, std::vector<std::string>> groups() const {
+    std::map<std::vector<Use>, std::vector<std::string>> alike;
+    for (const auto& [symbol, uses] : uses_)
+      if (!powers_.contains(symbol)) alike[uses].push_back(symbol);
+    std::map<std::string, std::vector<std::string>> found;
+    for (auto& [uses, symbols] : alike)
+      if (symbols.size() > 1) found.emplace(symbols.front(), std::move(symbols));
+    return found;
+  }
+
+ private:
+  // In one dim: what the symbol is multiplied with.
+  struct Use {
+    std::size_t place = 0;
+    std::int64_t coefficient = 1;
+    std::vector<Dim> others;
+    bool operator<(const Use& other) const {
+      return std::tie(place, coefficient, others) < std::tie(other.place, other.coefficient, other.others);
+    }
+  };
+
+  std::set<Dim> known_;
+  std::map<std::string, std::vector<Use>> uses_;
+  std::set<std::string> powers_;  // symbols multiplied with themselves
+};
+
 class Outliner {
  public:
-  explicit Outliner(const Function& function) : function_(function) {}
+  Outliner(const Function& function, std::span<const Binding> bindings) : function_(function) {
+    JointSymbols joint;
+    const auto add_type = [&](ValueId value) {
+      if (value == no_value) return;
+      for (const Dim& dim : function.tensor_type(value).dims) joint.add(dim);
+    };
+    for (const Binding& binding : bindings) {
+      std::for_each(binding.operands.begin(), binding.operands.end(), add_type);
+      std::for_each(binding.results.begin(), binding.results.end(), add_type);
+      for (const Dim& dim : binding.dims) joint.add(dim);
+    }
+    for (const auto& [first, group] : joint.groups()) join(group);
+  }
 
   Dim local(const Dim& dim) {
     return dim.substitute([&](const DimLeaf& leaf) -> std::optional<Dim> { return local_symbol(leaf); });
@@ -45,22 +111,47 @@ class Outliner {
   std::vector<Dim> take_arguments() { return std::move(arguments_); }
 
  private:
+  // To a power of two, so that sums of few and of many symbols make few different regions.
+  static std::int64_t rounded_up(std::int64_t high) {
+    constexpr std::int64_t largest_power = std::int64_t{1} << 62;
+    if (high < 1) return high;
+    return high > largest_power ? std::numeric_limits<std::int64_t>::max()
+                                : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(high)));
+  }
+
+  // The first stands for the sum of all, the others for 0.
+  void join(const std::vector<std::string>& group) {
+    std::vector<Dim> dims;
+    for (const std::string& symbol : group) {
+      dims.push_back(Dim::symbol(symbol));
+      if (dims.size() > 1) symbols_.emplace(dims.back().leaf(), Dim(0));
+    }
+    sums_.emplace(group.front(), sum(dims));
+  }
+
   Dim local_symbol(const DimLeaf& leaf) {
     auto found = symbols_.find(leaf);
     if (found != symbols_.end()) return found->second;
-    std::string name = "s" + std::to_string(symbols_.size());
+    const auto joined = leaf.is_symbol() ? sums_.find(leaf.symbol) : sums_.end();
+    std::string name = "s" + std::to_string(arguments_.size());
     SymbolInfo info;
     if (!leaf.is_symbol()) {
       // Elements of tensors are any numbers: nothing checks them before a kernel runs.
       info.low = std::numeric_limits<std::int64_t>::min();
       info.high = std::numeric_limits<std::int64_t>::max();
+    } else if (joined != sums_.end()) {
+      const Interval range = bounds(joined->second, function_.symbols);
+      info.low = range.low;
+      info.high = rounded_up(range.high);
+      info.multiple = std::max<std::int64_t>(divisor(joined->second, function_.symbols), 1);
     } else if (const SymbolInfo* outer = function_.symbols.find(leaf.symbol)) {
       info.low = outer->low;
       info.high = outer->high;
       info.multiple = outer->multiple;
     }
     body_.symbols.declare(name, info);
-    arguments_.push_back(leaf.is_symbol() ? Dim::symbol(leaf.symbol) : Dim::value(leaf.value, leaf.element));
+    if (joined != sums_.end()) arguments_.push_back(joined->second);
+    else arguments_.push_back(leaf.is_symbol() ? Dim::symbol(leaf.symbol) : Dim::value(leaf.value, leaf.element));
     return symbols_.emplace(leaf, Dim::symbol(name)).first->second;
   }
 
@@ -68,6 +159,7 @@ class Outliner {
   Function body_;
   std::map<ValueId, ValueId> values_;
   std::map<DimLeaf, Dim> symbols_;
+  std::map<std::string, Dim> sums_;  // of joint symbols, by the first of them
   std::vector<Dim> arguments_;
 };
 
@@ -106,7 +198,7 @@ std::vector<ValueId> inputs_of(std::span<const Binding> bindings) {
 Outlined outline(const Function& function, std::span<const Binding> bindings, std::span<const ValueId> outputs,
                  const std::vector<bool>& constants) {
   Outlined result;
-  Outliner outliner(function);
+  Outliner outliner(function, bindings);
   std::vector<ValueId> inputs = inputs_of(bindings);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     outliner.body().body.parameters.push_back(outliner.value(inputs[i]));

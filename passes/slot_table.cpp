@@ -38,7 +38,7 @@ void SlotTable::alias_leaf(const DimLeaf& leaf, Id id, std::int32_t stage) { sco
 SlotTable::Id SlotTable::add(const Dim& dim) {
   if (dim.kind() == Dim::Kind::Symbol || dim.kind() == Dim::Kind::Value) {
     const Leaf* leaf = find(dim.leaf());
-    internal_check(leaf != nullptr, "a leaf is known where it is needed: " + dim.to_string());
+    if (leaf == nullptr) internal_error("a leaf is known where it is needed: " + dim.to_string());
     return leaf->id;
   }
   for (const Scope& scope : scopes_)
@@ -57,7 +57,7 @@ std::int32_t SlotTable::stage_of(const Dim& dim) const {
   std::int32_t stage = scopes_.back().first_stage;
   for (const DimLeaf& leaf : dim.leaves()) {
     const Leaf* found = find(leaf);
-    internal_check(found != nullptr, "every leaf of a size is known: " + dim.to_string());
+    if (found == nullptr) internal_error("every leaf of a size is known: " + dim.to_string());
     stage = std::max(stage, found->stage);
   }
   return stage;

@@ -9,6 +9,7 @@
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/plans.h"
+#include "codegen_cpu/work_estimate.h"
 #include "ir/host_functions.h"
 #include "runtime/code_memory.h"
 #include "tests/codegen_cpu/tile_emulator.h"
@@ -97,7 +98,8 @@ TestKernel compile(const TestRegion& region, const Target& target, const ir::Buc
 }
 
 std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket) {
-  const PlanInputs inputs{.target = target, .region = region.region, .form = region.form};
+  AccessStrides strides;
+  const PlanInputs inputs{.target = target, .region = region.region, .form = region.form, .strides = strides};
   const std::string skeleton = ir::skeleton_name(region.form);
   if (skeleton == "map") return map_candidates(inputs, bucket);
   if (skeleton == "rows") return rows_candidates(inputs, bucket);
@@ -116,7 +118,8 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
     pointers.push_back(buffers.back()->data());
     return buffers.back()->data();
   };
-  const PlanInputs plan{.target = target, .region = region.region, .form = region.form};
+  AccessStrides strides;
+  const PlanInputs plan{.target = target, .region = region.region, .form = region.form, .strides = strides};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ir::Tensor tensor = inputs[i];
     if (std::holds_alternative<ir::MatmulForm>(region.form.skeleton)) {

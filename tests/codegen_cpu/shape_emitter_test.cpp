@@ -21,7 +21,7 @@ using ir::Dim;
 class NativeShapes {
  public:
   explicit NativeShapes(const ir::ShapeProgram& program) : interpreter_(program), expressions_(program.expressions.size()) {
-    const ir::CompiledKernel kernel = emit_shapes(detect_target(), program);
+    const ir::CompiledKernel kernel = emit_shapes(detect_target(), program).value();
     bytes_ = kernel.code.size();
     base_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base_ == MAP_FAILED) throw std::runtime_error("no memory for code");
@@ -127,6 +127,13 @@ TEST(Shapes, UnchosenBranchesMayFail) {
   const NativeShapes shapes(program_of({select(ir::Comparison::Equal, b, Dim(0), Dim(-1), floor_div(a, b))}));
   EXPECT_EQ(shapes.run({7, 0, 0}), std::pair(std::vector<std::int64_t>({-1}), -1));
   EXPECT_EQ(shapes.run({7, 2, 0}), std::pair(std::vector<std::int64_t>({3}), -1));
+}
+
+// LLVM would take minutes over them.
+TEST(Shapes, LongProgramsStayInterpreted) {
+  std::vector<Dim> sizes;
+  for (std::int64_t i = 0; i < 4000; ++i) sizes.push_back(Dim::symbol("a") * (i + 2) + Dim::symbol("b") * i);
+  EXPECT_FALSE(emit_shapes(detect_target(), program_of(std::move(sizes))));
 }
 
 }  // namespace

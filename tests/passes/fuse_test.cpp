@@ -1,4 +1,5 @@
 // Fusion and loop forms: what a fused module computes, run from its loop forms point by point, is what the module computed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "frontends/onnx.h"
@@ -287,6 +288,56 @@ fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(n, 4), f32]) {
   return %a, %b
 })"));
   EXPECT_EQ(module.regions.size(), 1u);
+}
+
+// Of forty stretches alike but for a number, the first have it in their code, the others read it.
+TEST(Fuse, StretchesAlikeButForScalarsShareAKernel) {
+  std::string text = "fn @main(%x: Tensor[(n), f32]) {\n", results;
+  for (int i = 0; i < 40; ++i) {
+    text += fmt::format("%c{0} = constant(f32 () [{0}.5])\n%y{0} = mul(%x, %c{0})\n", i);
+    results += fmt::format("{}%y{}", i == 0 ? "" : ", ", i);
+  }
+  text += "return " + results + "\n}";
+  EXPECT_EQ(check(text, {{{DType::F32, {3}}}}).size(), 40u);
+  EXPECT_EQ(fused(parse(text)).regions.size(), 17u);
+}
+
+// What is computed again for every stage behind it ends the kernel, long before its code takes LLVM minutes.
+TEST(Fuse, ChainsOfSoftmaxAreSeveralKernels) {
+  std::string text = "fn @main(%v0: Tensor[(n, 8), f32]) {\n";
+  for (int i = 0; i < 60; ++i) text += fmt::format("%v{} = softmax(%v{})\n", i + 1, i);
+  text += "return %v60\n}";
+  const Skeletons kernels = check(text, {{{DType::F32, {2, 8}}}});
+  EXPECT_GT(kernels.size(), 2u);
+  EXPECT_LT(kernels.size(), 20u);
+  EXPECT_LE(fused(parse(text)).regions.size(), 3u);
+}
+
+// An index through many views outgrows what is worth computing an element, and in the end what a dim may be.
+TEST(Fuse, ChainsOfViewsAreSeveralKernels) {
+  std::string text = "fn @main(%v0: Tensor[(a, b, c), f32]) {\n%flat = constant(i64 (1) [-1])\n%whole = shape_of(%v0)\n";
+  for (int i = 0; i < 24; ++i)
+    text += fmt::format(
+        "%t{0} = transpose(%v{0}) {{perm = (1, 2, 0)}}\n%f{0} = dyn.reshape(%t{0}, %flat)\n%v{1} = dyn.reshape(%f{0}, %whole)\n", i, i + 1);
+  text += "return %v24\n}";
+  EXPECT_GT(check(text, {{{DType::F32, {2, 3, 4}}}}).size(), 1u);
+}
+
+// Symbols that a region knows by their sum alone are one symbol: kernels over what sixteen concats joined are few.
+TEST(Fuse, SymbolsThatStandTogetherAreOne) {
+  std::string head = "fn @main(%y0: Tensor[(d0, 4), f32]", text, results;
+  std::vector<Shape> shapes{{DType::F32, {2, 4}}};
+  for (int i = 1; i <= 16; ++i) {
+    head += fmt::format(", %x{0}: Tensor[(d{0}, 4), f32]", i);
+    text += fmt::format("%y{0} = concat(%y{1}, %x{0}) {{axis = 0}}\n%r{0} = reduce_sum(%y{0}) {{axes = (1), keepdims = 0}}\n", i, i - 1);
+    results += fmt::format("{}%y{}, %r{}", i == 1 ? "" : ", ", i, i);
+    shapes.push_back({DType::F32, {i % 3, 4}});
+  }
+  const std::string whole = head + ") {\n" + text + "return " + results + "\n}";
+  EXPECT_EQ(check(whole, {shapes}).size(), 32u);
+  const Module module = fused(parse(whole));
+  EXPECT_LE(module.regions.size(), 12u);
+  for (const Region& region : module.regions) EXPECT_LE(region.body.symbols.names().size(), 2u);
 }
 
 TEST(Fuse, TinyBertIsFiveKernelsALayer) {

@@ -2,6 +2,7 @@
 with loops of no trips. ANYDIM names the command."""
 import os
 import resource
+import shutil
 import sys
 import time
 import unittest
@@ -65,6 +66,24 @@ class Sizes(HostileModels):
         self.assertEqual(done.returncode, 0, done.stderr)
         print(f"{what}: {time.monotonic() - began:.1f} s", file=sys.stderr)
 
+    def runs(self, what, inputs):
+        """Compiles kernels too; each test has its own cache of them."""
+        began = time.monotonic()
+        code, said, _ = self.run_model("vm", **inputs)
+        self.assertEqual(code, 0, said)
+        seconds = time.monotonic() - began
+        print(f"{what}: {seconds:.1f} s", file=sys.stderr)
+        return seconds
+
+    def grows(self, what, count, inputs, write):
+        """Four times as much takes at most eight times as long, and ten seconds that a busy machine may add: sixteen times would be the square."""
+        few, many = [], []
+        for size, seconds in ((count // self.PART, few), (4 * count // self.PART, many)):
+            shutil.rmtree(self.folder / "cache", ignore_errors=True)
+            write(size)
+            seconds.append(self.runs(f"{what}, {size}", inputs))
+        self.assertLess(many[0], 8 * few[0] + 10)
+
     def test_a_long_chain(self):
         count = 20000 // self.PART
         self.save([helper.make_node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)], [tensor("v0", ["n"])], [tensor(f"v{count}", ["n"])])
@@ -80,11 +99,59 @@ class Sizes(HostileModels):
         self.save([node("Sum", names, ["y"])], [tensor(name, ["n"]) for name in names], [tensor("y", ["n"])])
         self.compiles(f"Sum of {len(names)}")
 
+    X = {"x": numpy.array([1, -2, 3], numpy.float32)}
+
+    def test_many_scalars(self):
+        """As of layers that differ in a scale: each would be a kernel of its own."""
+        def write(count):
+            nodes = [node(op, [f"{source}{i}", f"{operand}{i}"], [result]) for i in range(count)
+                     for op, source, operand, result in (("MatMul", "v", "w", f"m{i}"), ("Mul", "m", "c", f"v{i + 1}"))]
+            constants = {f"w{i}": numpy.eye(4, dtype=numpy.float32) for i in range(count)}
+            constants |= {f"c{i}": numpy.float32(1 + i / 1000) for i in range(count)}
+            self.save(nodes, [tensor("v0", ["n", 4])], [tensor(f"v{count}", ["n", 4])], constants)
+        self.grows("MatMul and a scalar", 500, {"v0": numpy.ones((2, 4), numpy.float32)}, write)
+
+    def test_a_concat_of_scalars(self):
+        def write(count):
+            names = [f"c{i}" for i in range(count)]
+            self.save([node("Concat", ["x", *names], ["y"], axis=0)], [tensor("x", ["n"])], [tensor("y", [None])],
+                      {name: numpy.array([i], numpy.float32) for i, name in enumerate(names)})
+        self.grows("Concat of constants", 5000, self.X, write)
+
+    def test_a_concat_of_unknown_extents(self):
+        def write(count):
+            names = [f"x{i}" for i in range(count)]
+            self.save([node("Concat", names, ["y"], axis=0)], [tensor(name, [f"n{name}", 2]) for name in names], [tensor("y", [None, 2])])
+        count = 500 // self.PART
+        write(count)
+        self.runs(f"Concat of {count} extents", {f"x{i}": numpy.ones((2, 2), numpy.float32) for i in range(count)})
+
+    def test_a_chain_of_softmax(self):
+        def write(count):
+            self.save([node("Softmax", [f"v{i}"], [f"v{i + 1}"], axis=-1) for i in range(count)], [tensor("v0", ["n", 8])], [tensor(f"v{count}", ["n", 8])])
+        self.grows("Softmax", 500, {"v0": numpy.ones((2, 8), numpy.float32)}, write)
+
+    def test_many_branches(self):
+        def write(count):
+            def branch(op, source, result):
+                return helper.make_graph([helper.make_node(op, [source], [result])], "branch", [], [tensor(result, ["n"])])
+            nodes = [node("If", ["c"], [f"v{i + 1}"], then_branch=branch("Neg", f"v{i}", f"a{i}"), else_branch=branch("Relu", f"v{i}", f"b{i}")) for i in range(count)]
+            self.save(nodes, [tensor("v0", ["n"]), tensor("c", [], TensorProto.BOOL)], [tensor(f"v{count}", ["n"])])
+        self.grows("Ifs one after the other", 2000, {"v0": self.X["x"], "c": numpy.array(True)}, write)
+
+    def test_views_in_each_other(self):
+        count = 400 // self.PART
+        nodes = [each for i in range(count) for each in (node("Shape", [f"v{i}"], [f"s{i}"]), node("Transpose", [f"v{i}"], [f"t{i}"], perm=[1, 2, 0]),
+                                                        node("Reshape", [f"t{i}", "flat"], [f"f{i}"]), node("Reshape", [f"f{i}", f"s{i}"], [f"v{i + 1}"]))]
+        self.save(nodes, [tensor("v0", ["a", "b", "c"])], [tensor(f"v{count}", ["a", "b", "c"])], {"flat": numpy.array([-1])})
+        self.agree(v0=numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4))
+
     def test_a_high_rank(self):
         for rank in (33, 64):
             dims = [f"d{i}" for i in range(rank)]
             self.save([node("Neg", ["x"], ["y"])], [tensor("x", dims)], [tensor("y", dims)])
             self.compiles(f"rank {rank}")
+            self.runs(f"rank {rank}", {"x": numpy.ones([1] * (rank - 2) + [2, 3], numpy.float32)})
 
     def test_deep_branches(self):
         """In the text form: ONNX's own messages end 100 levels deep, which are 31 branches."""
