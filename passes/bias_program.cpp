@@ -300,7 +300,19 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
   index.push_back(row_symbol());
   index.push_back(key_symbol());
   const ValueId operand = attention.operands[3];
+  if (function.tensor_type(operand).dtype == DType::Bool) bias.fill = real_attribute(attention, "fill");
   finish(bias, operand, broadcast_index(index, scores, bias.stretch.tensor(operand).dims, bias.context.symbols));
+}
+
+ElementProgram as_added(const ElementProgram& bias, DType dtype) {
+  ElementProgram added = bias;
+  if (!bias.fill) return added;
+  std::vector<ScalarStep>& steps = added.program.steps;
+  const auto condition = static_cast<std::int32_t>(steps.size()) - 1;
+  steps.push_back(real_step(dtype, 0));
+  steps.push_back(real_step(dtype, *bias.fill));
+  steps.push_back({.kind = Kind::Apply, .dtype = dtype, .op = Op::where, .operands = {condition, condition + 1, condition + 2}});
+  return added;
 }
 
 void build_element(ElementProgram& element, const Function& function, const Block& block, ValueId value, const std::vector<Dim>& index,

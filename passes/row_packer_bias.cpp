@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
 
 #include "ir/error.h"
 #include "ir/scalar_program.h"
@@ -16,6 +19,9 @@ using namespace ir;
 namespace {
 
 using Kind = ScalarStep::Kind;
+
+// Of inputs' elements, tried in this order. Those that a run must keep to are above what models are fed with.
+constexpr double input_limits[] = {std::numeric_limits<double>::infinity(), 1e8, 1e4, 100};
 
 Op comparing(Comparison comparison) {
   switch (comparison) {
@@ -130,20 +136,31 @@ class RowPacker::BetweenRows {
   const Binding& attention_;
 };
 
-void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) const {
-  const auto bound = score_bound(padded_, padded_.body, attention);
-  if (finding.hides(bound.value_or(ordinary_score(finding.dtype)))) return;
+void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) {
+  double unlimited = 0;
+  for (std::size_t i = 0; i < std::size(input_limits); ++i) {
+    if (ranges_.size() == i) ranges_.emplace_back(padded_, padded_.body, input_limits[i]);
+    const double bound = score_bound(padded_, padded_.body, attention, ranges_[i]);
+    if (i == 0) unlimited = bound;
+    if (!finding.hides(bound)) continue;
+    if (i == 0) return;
+    plan_.input_limit = std::min(plan_.input_limit, input_limits[i]);
+    plan_.limited_inputs.insert(ranges_[i].inputs_read().begin(), ranges_[i].inputs_read().end());
+    return;
+  }
   const std::string fill = fmt::format("adds {} to the scores of masked keys", finding.fill);
-  if (!bound)
-    refuse(attention, fill +
-                          ", which does not hide them from any score, and nothing bounds its scores: queries and keys are not layer "
-                          "norms times weights, or their epsilon is not positive");
-  refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, *bound));
+  if (std::isinf(unlimited))
+    refuse(
+        attention,
+        fill +
+            ", which does not hide them from any score, and nothing bounds its scores: queries or keys are made of what may be any number");
+  refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, unlimited));
 }
 
 ValueId RowPacker::bias_between(const MaskFinding& finding, const Binding& attention) {
   const ScalarStep& last = finding.between.steps.back();
-  if (last.kind == Kind::Constant && last.real == 0) return no_value;
+  const bool chooses = last.dtype == DType::Bool;
+  if (last.kind == Kind::Constant && (chooses ? last.integer != 0 : last.real == 0)) return no_value;
   return BetweenRows(*this, attention).value(finding.between);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/packing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -82,6 +83,19 @@ std::vector<ir::Tensor> tensors_of(Plan& plan, std::span<const RowVector> vector
   return tensors;
 }
 
+template <typename Real>
+bool within(std::span<const Real> elements, double limit) {
+  return std::ranges::all_of(elements, [&](Real element) { return std::abs(static_cast<double>(element)) <= limit; });
+}
+
+bool within(const ir::Tensor& input, double limit) {
+  if (input.dtype() == ir::DType::F32) return within(input.as<float>(), limit);
+  if (input.dtype() == ir::DType::F64) return within(input.as<double>(), limit);
+  for (std::int64_t i = 0; i < input.elements(); ++i)
+    if (!(std::abs(input.real_at(i)) <= limit)) return false;
+  return true;
+}
+
 }  // namespace
 
 ir::Tensor row_truths(const Packing& packing, const ir::Tensor& mask) {
@@ -92,6 +106,8 @@ std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vecto
   if (packing.mask >= inputs.size() || inputs[packing.mask].rank() != 2) return std::nullopt;  // for the padded program to refuse
   Plan plan;
   if (!fill(plan, packing, row_truths(packing, inputs[packing.mask])) || plan.rows.empty()) return std::nullopt;
+  for (const std::size_t input : packing.limited_inputs)
+    if (!within(inputs[input], packing.input_limit)) return std::nullopt;
   PackedInputs packed{.tensors = inputs, .tokens = static_cast<std::int64_t>(plan.rows.size())};
   for (ir::Tensor& vector : tensors_of(plan, packing.vectors)) packed.tensors.push_back(std::move(vector));
   return packed;
