@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -39,11 +41,15 @@ class RowHider {
       : function_(function), finding_(finding), mask_(function.tensor_type(finding.mask)) {}
 
   void hide_reach(const HideOptions& options) {
+    std::map<ValueId, double> limits;  // of keys, by bias
+    for (const Binding& binding : function_.body.bindings)
+      if (binding.op == Op::attention) limits.try_emplace(bias_of(binding), key_limit(binding));
     std::vector<Binding> bindings = std::exchange(function_.body.bindings, {});
     const ValueId hidden = hidden_in_clean_calls(options);
     for (Binding& binding : bindings) {
       if (binding.op == Op::attention) {
-        for (const std::size_t i : {1u, 2u}) binding.operands[i] = ordinary(binding.operands[i], hidden, binding.source);
+        binding.operands[1] = within_or_zero(binding.operands[1], limits.at(bias_of(binding)), hidden, binding.source);
+        binding.operands[2] = within_or_zero(binding.operands[2], largest(binding), hidden, binding.source);
       } else if (binding.op == Op::reduce_sum && sums_rows(binding)) {
         binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source);
       }
@@ -155,13 +161,22 @@ class RowHider {
     return add(Op::where, {*where, number(function_.tensor_type(value).dtype, 0), value}, {}, {}, source);
   }
 
-  // Keys and values at hidden rows, which weigh nothing where rows take part, as they are where they are ordinary numbers: hidden rows that a model reads see them.
-  ValueId ordinary(ValueId value, ValueId hidden, const std::string& source) {
+  static ValueId bias_of(const Binding& attention) { return attention.operands.size() > 3 ? attention.operands[3] : no_value; }
+  double largest(const Binding& attention) const { return every_finite_value(function_.tensor_type(attention.results[0]).dtype).high; }
+
+  // A finite fill hides because scores have a bound. Beside an infinite one they may overflow, and infinity less infinity is NaN.
+  double key_limit(const Binding& attention) const {
+    const MaskVerdict verdict = find_mask(function_, function_.body, attention);
+    return verdict.finding && std::isfinite(verdict.finding->fill) ? largest(attention) : 1e15;
+  }
+
+  // Keys and values at hidden rows, which weigh nothing where rows take part, as they are where they are numbers within the limit: hidden rows that a model reads see them.
+  ValueId within_or_zero(ValueId value, double limit, ValueId hidden, const std::string& source) {
     const auto where = placed(value, hidden, source);
     if (!where) return value;
     const DType dtype = function_.tensor_type(value).dtype;
     const ValueId other =
-        add(Op::logical_and, {*where, add(Op::logical_not, {within(value, 1e15, source)}, {}, {}, source)}, {}, {}, source);
+        add(Op::logical_and, {*where, add(Op::logical_not, {within(value, limit, source)}, {}, {}, source)}, {}, {}, source);
     return add(Op::where, {other, number(dtype, 0), value}, {}, {}, source);
   }
 

@@ -122,6 +122,9 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
   Assumptions both = assumed(finding.kept);
   assume(both, candidate.buffer, candidate.question, row, finding.kept);
   finding.between = fold(bias, both).program;
+  for (const ScalarStep& step : finding.between.steps)
+    if (const Tensor* constant = step.kind == ScalarStep::Kind::Load ? constant_of(bias, step) : nullptr)
+      finding.constants.emplace(step.buffer, *constant);
   if (!candidate.question.steps.empty() && reads(finding.between, candidate.buffer))
     return refused(fmt::format("%{} says more than which keys take part in {}", name, where));
   return {.finding = std::move(finding)};

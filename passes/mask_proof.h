@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,7 @@ struct MaskFinding {
   double self = 0;                                // what a row's score with itself gets added, at least
   // What scores between rows that take part get added, or whether they are seen where the bias is one of bools; indices as in passes/bias_program.h.
   ir::ScalarProgram between{};
+  std::map<std::int32_t, ir::Tensor> constants{};  // which its Loads read, by buffer
 
   // Scores that are at most `bound` either way (infinity: any number) are outweighed: the weights of hidden keys are exactly 0.
   bool hides(double bound) const;

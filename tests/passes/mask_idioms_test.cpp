@@ -410,6 +410,23 @@ TEST(MaskIdioms, FunctionsOfTheDistance) {
   }
 }
 
+TEST(MaskIdioms, SlopesOfEachHead) {
+  const std::string slopes = numbers + positions + added + R"(
+  %slopes = constant(f32 (2, 1, 1) [-0.5, -0.25])
+  %distance = sub(%j, %i)
+  %real_distance = cast(%distance) {to = f32}
+  %far = abs(%real_distance)
+  %nearer = mul(%far, %slopes)
+  %bias = add(%nearer, %padding)
+)";
+  expect_same({.bias = slopes, .tail = mean_pooling, .results = "%h, %mean"}, DType::I64);
+  expect_same({.bias = replaced(slopes, "(2, 1, 1)", "(1, 2, 1, 1)")}, DType::I64);
+  EXPECT_EQ(refusal({.bias = replaced(slopes, "[-0.5, -0.25]", "[-0.5, 1e38]")}),
+            "%m does not decide which keys take part in attention 'Attention' (%a)");
+  EXPECT_EQ(refusal({.bias = replaced(slopes, "[-0.5, -0.25]", "[-0.5, nan]")}),
+            "%m does not decide which keys take part in attention 'Attention' (%a)");
+}
+
 // ---- Questions ----
 
 TEST(MaskIdioms, IdsThatAreNotThePaddingId) {
@@ -446,16 +463,6 @@ TEST(MaskIdioms, OtherThingsThatAreAdded) {
 )";
   EXPECT_EQ(refusal({.bias = limited, .inputs = ", %extra: Tensor[(s, s), f32]"}),
             "%extra is added to the scores beside %m in attention 'Attention' (%a), and may be any number");
-  const std::string slopes = numbers + positions + added + R"(
-  %slopes = constant(f32 (2, 1, 1) [0.5, 0.25])
-  %distance = sub(%j, %i)
-  %real_distance = cast(%distance) {to = f32}
-  %nearer = mul(%real_distance, %slopes)
-  %bias = add(%nearer, %padding)
-)";
-  EXPECT_EQ(refusal({.bias = slopes}),
-            "the bias of attention 'Attention' (%a) is not known element by element: a constant of several elements must be an input of "
-            "the region");
 }
 
 }  // namespace
