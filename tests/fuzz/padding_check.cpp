@@ -69,7 +69,7 @@ struct Comparison {
   const std::vector<bool>* hidden = nullptr;       // rows that are not compared
   bool finite_for_other = false;                   // a number may stand for NaN and infinity
   const std::vector<Results>* unsteady = nullptr;  // the wanted results with other last places
-  const Results* other = nullptr;                  // results that will do as well, element by element
+  const std::vector<Results>* others = nullptr;    // results that will do as well, element by element
   std::size_t not_finite = 0;                      // how often a number stood for NaN or infinity
 
   bool same(double got, double wanted, double scale, double spread) {
