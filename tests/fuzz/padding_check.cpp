@@ -65,6 +65,15 @@ Tensor cut(const Tensor& tensor, std::int64_t sequence, std::int64_t length) {
   return part;
 }
 
+// The model with attention op by op, each rounded to its dtype.
+std::string spelled_out(const std::string& text) {
+  static const std::regex fused("%(\\w+) = attention\\(%(\\w+), %(\\w+), %(\\w+), %(\\w+)\\) \\{scale = ([0-9.]+)\\}");
+  return std::regex_replace(text, fused,
+                            "%$1_k = transpose(%$3) {perm = (0, 1, 3, 2)}\n  %$1_s = matmul(%$2, %$1_k)\n  %$1_n = constant(f32 () [$6])\n "
+                            " %$1_m = mul(%$1_s, %$1_n)\n"
+                            "  %$1_b = add(%$1_m, %$5)\n  %$1_p = softmax(%$1_b) {axis = -1}\n  %$1 = matmul(%$1_p, %$4)");
+}
+
 struct Comparison {
   const std::vector<bool>* hidden = nullptr;       // rows that are not compared
   bool finite_for_other = false;                   // a number may stand for NaN and infinity
@@ -145,8 +154,9 @@ class Check {
     if (proven()) report_.limited = program_->packing()->limited_inputs.empty() ? 0 : 1;
     documented_ = documented(module_, options);
     if (!model_.narrow) return;
-    widened_plain_ = parse(std::regex_replace(model_.text, std::regex("\\bb?f16\\b"), "f32"));
-    widened_ = documented(*widened_plain_, options);
+    const std::string wide = std::regex_replace(model_.text, std::regex("\\bb?f16\\b"), "f32");
+    widened_ = documented(parse(wide), options);
+    widened_plain_ = parse(spelled_out(wide));
   }
 
   Module documented(const Module& module, const CompileOptions& options) const {
@@ -215,13 +225,7 @@ class Check {
   // As evaluated with results of ops that round a little off, and with attention op by op, each rounded to its dtype, and at once. A mask's own arithmetic is exact, or the model means
   // nothing.
   std::vector<Results> with_other_last_places(const std::vector<Tensor>& inputs) const {
-    static const std::regex fused("%(\\w+) = attention\\(%(\\w+), %(\\w+), %(\\w+), %(\\w+)\\) \\{scale = ([0-9.]+)\\}");
-    const std::string spelled =
-        std::regex_replace(model_.text, fused,
-                           "%$1_k = transpose(%$3) {perm = (0, 1, 3, 2)}\n  %$1_s = matmul(%$2, %$1_k)\n  %$1_n = constant(f32 () [$6])\n  "
-                           "%$1_m = mul(%$1_s, %$1_n)\n"
-                           "  %$1_b = add(%$1_m, %$5)\n  %$1_p = softmax(%$1_b) {axis = -1}\n  %$1 = matmul(%$1_p, %$4)");
-    RandomGraph graph{.module = parse(spelled), .calls = {inputs}};
+    RandomGraph graph{.module = parse(spelled_out(model_.text)), .calls = {inputs}};
     infer_types(graph.module);
     std::vector<Results> changed{evaluate(graph.module, graph.module.functions[0], inputs)};
     const Module fused_module = recognise_composites(module_);

@@ -340,6 +340,7 @@ class Writer {
                              : chance(0.5) ? top_
                                            : op(pick({"tanh", "sigmoid", "exp", "gelu", "abs", "reciprocal"}), top_);
     const std::string scale = chance(0.7) ? "1" : pick({"30", "1e4", "1e16", "1e32"});
+    if (scale == "1e16" || scale == "1e32") model_.far_scores = true;
     const std::string q0 = op("matmul", normed, weight(3 + 10 * index, scale)), k0 = op("matmul", keys,
                                                                                         weight(4 + 10 * index, chance(0.5)       ? "1"
                                                                                                                : scale == "1e32" ? "1"
@@ -517,7 +518,7 @@ std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t 
   add("hidden first", [](auto b, auto s) { return s > 0 && s != b + 1; });
   add("none", [](auto, auto) { return false; });
   for (const double number : {1e9, 1e18, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    if (!model.real_rows) break;
+    if (!model.real_rows || (model.far_scores && std::isfinite(number))) continue;
     const auto shown = [](auto b, auto s) { return s < 2 * b + 1; };
     add(fmt::format("hidden rows of {}", number), shown);
     for (std::int64_t at = 0; at < batch * length * 8; ++at)

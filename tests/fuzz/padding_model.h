@@ -16,6 +16,7 @@ struct PaddingModel {
   std::size_t mask = 0;  // input of dims (batch, sequence)
   ir::DType mask_dtype = ir::DType::I64;
   bool narrow = false;       // it computes in f16 or bf16, which kernels may carry out in f32
+  bool far_scores = false;   // weights are so large that scores may overflow where rows are no ordinary numbers
   bool wraps_sizes = false;  // its arithmetic on sizes leaves 64 bits, where programs compute as if there were more
   bool real_rows = false;    // input 1 + mask's position holds rows of real numbers
   // Entries by which the model's author means a row that takes part, or not; nothing where the circuit means nothing.
