@@ -50,7 +50,7 @@ class RowHider {
       if (binding.op == Op::attention) {
         binding.operands[1] = within_or_zero(binding.operands[1], limits.at(bias_of(binding)), hidden, binding.source);
         binding.operands[2] = within_or_zero(binding.operands[2], largest(binding), hidden, binding.source);
-      } else if (binding.op == Op::reduce_sum && sums_rows(binding)) {
+      } else if ((binding.op == Op::reduce_sum || binding.op == Op::reduce_mean) && sums_rows(binding)) {
         binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source);
       }
       function_.body.bindings.push_back(std::move(binding));
@@ -74,7 +74,9 @@ class RowHider {
   bool sums_rows(const Binding& binding) const {
     const ValueId source = binding.operands[0];
     const auto axes = rows(source).axes;
-    return axes && !axes->merged() && normalised_axes(binding, function_.tensor_type(source).rank()) == std::vector{axes->sequence};
+    if (!axes || axes->merged()) return false;
+    const auto over = normalised_axes(binding, function_.tensor_type(source).rank());
+    return over == std::vector{axes->sequence} || over == std::vector{axes->batch, axes->sequence};
   }
 
   ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {}, const Dims& dims = {}, const std::string& source = "") {

@@ -261,6 +261,7 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
       if (holds_rows(table) || !holds_rows(indices)) refuse(binding, "picks among rows");
       return add(Op::gather, {plain(table), packed(indices)}, binding.attributes, binding);
     }
+    case Op::cumulative_sum: return count_rows(binding, axes);
     case Op::strided_slice: return pack_slice(binding, axes);
     case Op::layer_norm:
     case Op::softmax:

@@ -169,11 +169,15 @@ class RowPacker::BetweenRows {
   const Binding& attention_;
 };
 
+ElementRanges& RowPacker::ranges(std::size_t limit) {
+  while (ranges_.size() <= limit) ranges_.emplace_back(padded_, padded_.body, input_limits[ranges_.size()]);
+  return ranges_[limit];
+}
+
 void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) {
   double unlimited = 0;
   for (std::size_t i = 0; i < std::size(input_limits); ++i) {
-    if (ranges_.size() == i) ranges_.emplace_back(padded_, padded_.body, input_limits[i]);
-    const double bound = score_bound(padded_, padded_.body, attention, ranges_[i]);
+    const double bound = score_bound(padded_, padded_.body, attention, ranges(i));
     if (i == 0) unlimited = bound;
     if (!finding.hides(bound)) continue;
     if (i == 0) return;

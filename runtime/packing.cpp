@@ -30,7 +30,7 @@ struct Plan {
   }
 };
 
-// False: an entry is neither 0 nor 1, or a first row is hidden.
+// False: an entry is neither 0 nor 1, or a row is hidden where it counts.
 template <typename Entry>
 bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, std::int64_t batch, std::int64_t length) {
   const auto kept = static_cast<Entry>(packing.kept), hidden = static_cast<Entry>(1 - packing.kept);
@@ -40,6 +40,7 @@ bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, st
       const std::int64_t at = b * length + s;
       const Entry entry = entries[static_cast<std::size_t>(at)];
       if (entry == kept) {
+        if (packing.leading_rows && s > 0 && plan.places.back() < 0) return false;
         plan.places.push_back(static_cast<std::int64_t>(plan.rows.size()));
         plan.rows.push_back(at);
         plan.positions.push_back(s);

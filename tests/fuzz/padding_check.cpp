@@ -365,7 +365,7 @@ class Check {
 
   std::string with_changed_rows(const PaddingCall& call, const Results& got, const std::vector<bool>& hidden, bool packed) {
     const PaddingCall changed = changed_rows(model_, call, hidden);
-    if (!is_clean(changed)) return "";
+    if (!is_clean(changed) || (!packed && program_->packing()->leading_rows)) return "";  // hidden rows before others are counted
     const Results others = context_->run(changed.inputs);
     // A model that reads the first row of each sequence reads a hidden one in calls that are not packed.
     const bool reads_hidden = !packed && program_->packing()->first_rows;
