@@ -326,7 +326,7 @@ class Check {
       lengths.push_back(std::find(first, first + length, true) - first);
       if (std::find(first + lengths.back(), first + length, false) != first + length) return "";
     }
-    if (model_.narrow || model_.wraps_sizes) return "";
+    if (model_.narrow || model_.wraps_sizes || model_.reads_length) return "";
     ++report_.cut_calls;
     for (std::int64_t b = 0; b < batch; ++b) {
       const std::int64_t kept = lengths[static_cast<std::size_t>(b)];

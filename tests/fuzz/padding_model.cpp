@@ -313,7 +313,14 @@ class Writer {
     line("table", "constant(f32 (50, 8) @random(1))");
     line("places", "constant(f32 (32, 8) @random(2))");
     line("e", "gather(%table, %ids) {axis = 0}");
-    text_ += "  %from = constant(i64 (1) [0])\n  %to = shape(s)\n  %p = dyn.strided_slice(%places, %from, %to)\n";
+    if (chance(0.12)) {  // positions that are counted from ids
+      const std::string tokens = cast(op("not", op("equal", "ids", number("i64", pick({"0", "7"})))), pick({"i64", "i32"}));
+      const std::string counted = fresh(
+          fmt::format("cumulative_sum(%{}) {{axis = 1, exclusive = {}, reverse = {}}}", tokens, chance(0.7) ? 0 : 1, chance(0.9) ? 0 : 1));
+      line("p", fmt::format("gather(%places, %{}) {{axis = 0}}", chance(0.5) ? counted : op("mul", counted, tokens)));
+    } else {
+      text_ += "  %from = constant(i64 (1) [0])\n  %to = shape(s)\n  %p = dyn.strided_slice(%places, %from, %to)\n";
+    }
     line("x0", "add(%e, %p)");
     model_.real_rows = chance(0.15);
     if (model_.real_rows) line("x1", "add(%x0, %rows)");
@@ -333,6 +340,7 @@ class Writer {
   void layer(int index) {
     const std::string gain = fresh(fmt::format("constant(f32 (8) @random({}))", 6 + index));
     const std::string epsilon = chance(0.8) ? "1e-5" : pick({"0", "-0.05", "-0.3", "1e-12"});
+    if (epsilon[0] == '0' || epsilon[0] == '-') model_.brittle = true;
     if (chance(0.08)) top_ = mixed_rows(top_);
     const std::string normed = chance(0.8) ? fresh(fmt::format("layer_norm(%{}, %{}) {{axis = -1, epsilon = {}}}", top_, gain, epsilon))
                                            : op("mul", root_mean_square(epsilon), gain);
@@ -340,7 +348,7 @@ class Writer {
                              : chance(0.5) ? top_
                                            : op(pick({"tanh", "sigmoid", "exp", "gelu", "abs", "reciprocal"}), top_);
     const std::string scale = chance(0.7) ? "1" : pick({"30", "1e4", "1e16", "1e32"});
-    if (scale == "1e16" || scale == "1e32") model_.far_scores = true;
+    if (scale == "1e16" || scale == "1e32") model_.brittle = true;
     const std::string q0 = op("matmul", normed, weight(3 + 10 * index, scale)), k0 = op("matmul", keys,
                                                                                         weight(4 + 10 * index, chance(0.5)       ? "1"
                                                                                                                : scale == "1e32" ? "1"
@@ -459,7 +467,9 @@ class Writer {
       const std::string w = fresh(fmt::format("transpose(%{}) {{perm = (0, 2, 1)}}", shown()));
       line("pooled", fmt::format("squeeze(%{}) {{axes = (1)}}", op("matmul", w, "h")));
     } else if (pooling == 11) {  // over all there is
-      const std::string kind = pick({"reduce_mean", "reduce_sum"}), value = chance(0.5) ? op("mul", "h", shown()) : "h";
+      const std::string kind = pick({"reduce_mean", "reduce_sum"});
+      model_.reads_length = kind == "reduce_mean";
+      const std::string value = chance(0.5) ? op("mul", "h", shown()) : "h";
       line("pooled", fmt::format("{}(%{}) {{axes = ({})}}", kind, value, chance(0.3) ? "0, 1" : "1"));
     } else if (pooling == 12) {  // weights that are nearly 0 where hidden
       const std::string w = op(pick({"mul", "max", "add", "pow"}), shown(), number("f32", pick({"1e-30", "0", "1", "2"})));
@@ -518,7 +528,7 @@ std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t 
   add("hidden first", [](auto b, auto s) { return s > 0 && s != b + 1; });
   add("none", [](auto, auto) { return false; });
   for (const double number : {1e9, 1e18, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    if (!model.real_rows || (model.far_scores && std::isfinite(number))) continue;
+    if (!model.real_rows || (model.brittle && std::isfinite(number))) continue;
     const auto shown = [](auto b, auto s) { return s < 2 * b + 1; };
     add(fmt::format("hidden rows of {}", number), shown);
     for (std::int64_t at = 0; at < batch * length * 8; ++at)
