@@ -339,7 +339,7 @@ class Writer {
 
   void layer(int index) {
     const std::string gain = fresh(fmt::format("constant(f32 (8) @random({}))", 6 + index));
-    const std::string epsilon = chance(0.8) ? "1e-5" : pick({"0", "-0.05", "-0.3", "1e-12"});
+    const std::string epsilon = chance(0.8) ? "1e-5" : pick({"0", "-0.05", "-0.3", "-1e-3", "-1e-4", "1e-12"});
     if (epsilon[0] == '0' || epsilon[0] == '-') model_.brittle = true;
     if (chance(0.08)) top_ = mixed_rows(top_);
     const std::string normed = chance(0.8) ? fresh(fmt::format("layer_norm(%{}, %{}) {{axis = -1, epsilon = {}}}", top_, gain, epsilon))
@@ -468,9 +468,10 @@ class Writer {
       line("pooled", fmt::format("squeeze(%{}) {{axes = (1)}}", op("matmul", w, "h")));
     } else if (pooling == 11) {  // over all there is
       const std::string kind = pick({"reduce_mean", "reduce_sum"});
-      model_.reads_length = kind == "reduce_mean";
+      const bool all = chance(0.3);
+      model_.reads_length = all || kind == "reduce_mean";
       const std::string value = chance(0.5) ? op("mul", "h", shown()) : "h";
-      line("pooled", fmt::format("{}(%{}) {{axes = ({})}}", kind, value, chance(0.3) ? "0, 1" : "1"));
+      line("pooled", fmt::format("{}(%{}) {{axes = ({})}}", kind, value, all ? "0, 1" : "1"));
     } else if (pooling == 12) {  // weights that are nearly 0 where hidden
       const std::string w = op(pick({"mul", "max", "add", "pow"}), shown(), number("f32", pick({"1e-30", "0", "1", "2"})));
       line("pooled", sum(op("mul", "h", w)).insert(0, "add(%") + ", %zero)");
