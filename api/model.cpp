@@ -39,8 +39,14 @@ runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_
                            .kept = plan.kept,
                            .kept_entry = plan.kept_entry,
                            .hidden_entry = plan.hidden_entry,
-                           .first_rows = plan.first_rows};
-  packing.mask = static_cast<std::size_t>(std::ranges::find(parameters, plan.mask) - parameters.begin());
+                           .first_rows = plan.first_rows,
+                           .leading_rows = plan.leading_rows};
+  const auto position = [&](ir::ValueId parameter) {
+    return static_cast<std::size_t>(std::ranges::find(parameters, parameter) - parameters.begin());
+  };
+  packing.mask = position(plan.mask);
+  for (const ir::ValueId input : plan.limited_inputs) packing.limited_inputs.push_back(position(input));
+  packing.input_limit = plan.input_limit;
   packing.vectors = vectors_of(packed, own_inputs);
   return packing;
 }
@@ -89,7 +95,11 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
 std::shared_ptr<const runtime::Executable> Model::padded() const {
   const std::lock_guard lock(mutex_);
   if (padded_ == nullptr) {
-    const passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero, .reach = packing_.has_value()};
+    passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero, .reach = packing_.has_value()};
+    if (packing_) {
+      hidden.limited_inputs = packing_->limited_inputs;
+      hidden.input_limit = packing_->input_limit;
+    }
     padded_ = compile_for(target_, passes::hide_rows(module_, hidden).module, options_);
   }
   if (ragged_ != nullptr) module_ = {};

@@ -40,8 +40,8 @@ class Model {
 
   const std::optional<runtime::Packing>& packing() const { return packing_; }
   const std::shared_ptr<const runtime::Executable>& packed() const { return packed_; }  // null: not packed
-  // Compiled when a call first needs it, where calls are packed: for a mask that says of no row, or of no first row that is read, that it takes part, and for
-  // entries other than 0 and 1.
+  // Compiled when a call first needs it, where calls are packed: for a mask that says of no row, or of no first row that is read, that it takes part, for
+  // entries other than 0 and 1, and for inputs beyond the limit on which the proof rests.
   std::shared_ptr<const runtime::Executable> padded() const;
   // The model over texts laid end to end, compiled when first asked for. Throws Error{Unsupported} with the op or result that stands in the way.
   std::shared_ptr<const RaggedProgram> ragged() const;

@@ -174,6 +174,18 @@ bool masks(const ScalarStep& step, double& weakest) {
   return true;
 }
 
+// where(seen, score, fill) as score + where(seen, 0, fill), of a fill that masks.
+ScalarProgram with_choice_added(ScalarProgram program) {
+  const ScalarStep last = program.steps.back();
+  double weakest = 0;
+  if (last.kind != Kind::Apply || last.op != Op::where || !masks(at(program, last.operands[2]), weakest)) return program;
+  const std::int32_t zero = push(program, {.kind = Kind::Constant, .dtype = last.dtype});
+  const std::int32_t added =
+      push(program, {.kind = Kind::Apply, .dtype = last.dtype, .op = Op::where, .operands = {last.operands[0], zero, last.operands[2]}});
+  push(program, {.kind = Kind::Apply, .dtype = last.dtype, .op = Op::add, .operands = {last.operands[1], added}});
+  return program;
+}
+
 // What holds where the added value `step` doesn't mask.
 Visibility visible(const ScalarProgram& program, std::int32_t step, double& weakest) {
   const ScalarStep& here = at(program, step);
@@ -231,9 +243,9 @@ bool depends_on(const ScalarProgram& program, std::int32_t step, const std::stri
 }
 
 AttentionScore attention_score(const ir::AttentionForm& form) {
-  const ScalarProgram& program = form.score;
+  const ScalarProgram program = with_choice_added(form.score);
   const auto sum = as_sum(program, last_step(program));
-  if (!sum || !(sum->scale > 0)) return {.form = ScoreForm::Plain, .scale = 1, .program = program};
+  if (!sum || !(sum->scale > 0)) return {.form = ScoreForm::Plain, .scale = 1, .program = form.score};
   if (sum->added.empty()) return {.form = ScoreForm::Scaled, .scale = sum->scale, .program = {}};
   AttentionScore score{.form = ScoreForm::Column, .scale = sum->scale, .program = added_program(program, sum->added)};
   if (depends_on(score.program, last_step(score.program), form.row.symbol)) score.form = ScoreForm::Element;
@@ -241,12 +253,13 @@ AttentionScore attention_score(const ir::AttentionForm& form) {
 }
 
 KeyRange key_range(const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
-  const auto sum = as_sum(form.score, last_step(form.score));
+  const ScalarProgram program = with_choice_added(form.score);
+  const auto sum = as_sum(program, last_step(program));
   if (!sum) return {};
   Visibility all;
   double weakest = -infinity;
   for (const Sum::Term& term : sum->added) {
-    if (term.factor == 1) all.join(visible(form.score, term.step, weakest));
+    if (term.factor == 1) all.join(visible(program, term.step, weakest));
     else all.complete = false;
   }
   // -infinity gives weight 0 beside anything; a finite value does only beside a key that isn't masked too.

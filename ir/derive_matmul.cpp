@@ -196,8 +196,13 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     index.push_back(Dim::symbol("$i"));
     index.push_back(Dim::symbol("$j"));
     ValueId bias = attention.operands[3];
-    std::int32_t added = score.element(bias, broadcast_index(index, dims, stretch.tensor(bias).dims, context.symbols));
-    step = score.apply(Op::add, type.dtype, {step, added});
+    std::int32_t element = score.element(bias, broadcast_index(index, dims, stretch.tensor(bias).dims, context.symbols));
+    if (stretch.tensor(bias).dtype == DType::Bool) {
+      std::int32_t fill = score.push({.kind = Kind::Constant, .dtype = type.dtype, .real = real_attribute(attention, "fill")});
+      step = score.apply(Op::where, type.dtype, {element, step, fill});
+    } else {
+      step = score.apply(Op::add, type.dtype, {step, element});
+    }
   }
   form.score = score.take();
   prune(form.score, {&step});

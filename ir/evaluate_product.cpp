@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "ir/evaluate_ops.h"
@@ -203,11 +204,15 @@ Tensor evaluate_attention(const OpCall& call) {
   Extents scores_dims = batch;
   scores_dims.insert(scores_dims.end(), {query.rows, key.rows});
   std::vector<double> scores(static_cast<std::size_t>(element_count(scores_dims)), 0.0);
+  std::optional<Tensor> chosen;  // where scores stand, of a bias of bools
   if (call.has(3)) {
     expect_expands(call, 3, scores_dims);
     const Tensor& bias = call.operand(3);
-    scores = load_reals(strided_copy(bias, scores_dims, broadcast_strides(bias.dims(), scores_dims)));
+    Tensor wide = strided_copy(bias, scores_dims, broadcast_strides(bias.dims(), scores_dims));
+    if (bias.dtype() == DType::Bool) chosen = std::move(wide);
+    else scores = load_reals(wide);
   }
+  const double fill = store_reals(call.operand(0).dtype(), {}, std::vector{real_attribute(call.binding, "fill")}).real_at(0);
   // The keys that each row sees: the first, and how many.
   std::vector<std::pair<std::int64_t, std::int64_t>> seen(static_cast<std::size_t>(query.rows), {0, key.rows});
   if (call.has(4)) {
@@ -239,6 +244,7 @@ Tensor evaluate_attention(const OpCall& call) {
           product += q[static_cast<std::size_t>(i * query.columns + d)] * k[static_cast<std::size_t>(j * key.columns + d)];
         }
         row[static_cast<std::size_t>(j)] += scale * product;
+        if (chosen && chosen->integer_at(static_cast<std::int64_t>(first) + j) == 0) row[static_cast<std::size_t>(j)] = fill;
       }
       const auto& [first_key, keys] = seen[static_cast<std::size_t>(i)];
       const std::span<double> weights = row.subspan(static_cast<std::size_t>(first_key), static_cast<std::size_t>(keys));

@@ -78,7 +78,7 @@ void attention_rule(RuleContext& context) {
   const std::vector<Dim> scores_batch = context.broadcast_dims(batch_of(query), 0, batch_of(key));
   std::vector<Dim> dims = context.broadcast_dims(batch_of(value), 2, scores_batch);
   if (context.has(3)) {
-    context.expect_same_dtype(0, 3);
+    if (context.dtype(3) != DType::Bool) context.expect_same_dtype(0, 3);
     std::vector<Dim> scores = dims;
     scores.push_back(query[query.size() - 2]);
     scores.push_back(key[key.size() - 2]);

@@ -115,6 +115,12 @@ class Folding {
 
   ValueRange loaded_range(const ScalarStep& step) const {
     if (step.buffer == assumptions_.zero_or_one) return {0, 1, false};
+    if (const Tensor* constant = constant_of(element_, step)) {
+      ValueRange range = range_of_step(element_step(*constant), {}, symbols_);
+      for (std::int64_t at = 1; at < constant->elements(); ++at)
+        range = united(range, range_of_step(element_step(*constant, at), {}, symbols_));
+      return range;
+    }
     return element_.finite ? every_finite_value(step.dtype) : every_value(step.dtype);
   }
 
@@ -154,11 +160,9 @@ class Folding {
   }
 
   std::int32_t loaded(ScalarStep step) {
-    const std::size_t parameters = element_.stretch.function->body.parameters.size();
-    const auto buffer = static_cast<std::size_t>(step.buffer);
-    if (buffer < parameters || buffer >= parameters + element_.constants.size()) return push(std::move(step));
-    const Binding* constant = element_.stretch.definition(element_.constants[buffer - parameters]);
-    const auto triangle = triangle_of(tensor_attribute(*constant, "value"));
+    if (constant_of(element_, step) == nullptr) return push(std::move(step));
+    const Tensor& tensor = *constant_of(element_, step);
+    const auto triangle = is_matrix(tensor) ? triangle_of(tensor) : std::nullopt;
     if (!triangle) return push(std::move(step));
     const Dim row = step.index[step.index.size() - 2], column = step.index.back();
     return guarded({.kind = Kind::Guarded,
@@ -281,7 +285,7 @@ Dim key_symbol() { return Dim::symbol("$j"); }
 void build_bias(ElementProgram& bias, const Function& function, const Block& block, const Binding& attention) {
   begin(bias, function, block);
   for (const Binding& binding : bias.stretch.bindings) {
-    if (binding.op != Op::constant || !is_matrix(tensor_attribute(binding, "value"))) continue;
+    if (binding.op != Op::constant || tensor_attribute(binding, "value").elements() < 2) continue;
     bias.constants.push_back(binding.results[0]);
     add_buffer(bias, binding.results[0]);
   }
@@ -300,7 +304,26 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
   index.push_back(row_symbol());
   index.push_back(key_symbol());
   const ValueId operand = attention.operands[3];
+  if (function.tensor_type(operand).dtype == DType::Bool) bias.fill = real_attribute(attention, "fill");
   finish(bias, operand, broadcast_index(index, scores, bias.stretch.tensor(operand).dims, bias.context.symbols));
+}
+
+const Tensor* constant_of(const ElementProgram& element, const ScalarStep& load) {
+  const std::size_t parameters = element.stretch.function->body.parameters.size();
+  const auto buffer = static_cast<std::size_t>(load.buffer);
+  if (buffer < parameters || buffer >= parameters + element.constants.size()) return nullptr;
+  return &tensor_attribute(*element.stretch.definition(element.constants[buffer - parameters]), "value");
+}
+
+ElementProgram as_added(const ElementProgram& bias, DType dtype) {
+  ElementProgram added = bias;
+  if (!bias.fill) return added;
+  std::vector<ScalarStep>& steps = added.program.steps;
+  const auto condition = static_cast<std::int32_t>(steps.size()) - 1;
+  steps.push_back(real_step(dtype, 0));
+  steps.push_back(real_step(dtype, *bias.fill));
+  steps.push_back({.kind = Kind::Apply, .dtype = dtype, .op = Op::where, .operands = {condition, condition + 1, condition + 2}});
+  return added;
 }
 
 void build_element(ElementProgram& element, const Function& function, const Block& block, ValueId value, const std::vector<Dim>& index,

@@ -17,8 +17,9 @@ struct ElementProgram {
   ir::AccessContext context;  // buffers: the function's parameters by position, then `constants`, then values that are no scalar programs
   ir::ScalarProgram program;  // the last step is the element
   std::size_t batch_rank = 0;
-  std::vector<ir::ValueId> constants;  // matrices
+  std::vector<ir::ValueId> constants;  // of several elements
   bool finite = false;                 // buffers hold neither infinities nor NaN
+  std::optional<double> fill{};        // of a bias of bools: what stands for the score where the element is false
 };
 ir::Dim batch_symbol(std::size_t axis);  // "$b0", "$b1", ..
 ir::Dim row_symbol();                    // "$i"
@@ -27,6 +28,10 @@ ir::Dim key_symbol();                    // "$j"
 // Of an attention's bias: indices run over the batch dims of its result, its rows and its keys. Throws ir::NoLoopForm where an element is no scalar program.
 // `attention` is a binding of `block` with a bias, `block` the body of `function`.
 void build_bias(ElementProgram& bias, const ir::Function& function, const ir::Block& block, const ir::Binding& attention);
+// What a Load step of the program reads, where that is a constant.
+const ir::Tensor* constant_of(const ElementProgram& element, const ir::ScalarStep& load);
+// What the bias adds to scores: the element itself, of bools 0 or the fill. It outlives neither `bias` nor what that was made of.
+ElementProgram as_added(const ElementProgram& bias, ir::DType dtype);
 // Of any value at `index`, which is made of symbols below extents. What other than elementwise ops and views computes is read from buffers. Buffers are taken to be finite.
 struct IndexSymbol {
   ir::Dim symbol, extent;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -37,13 +40,17 @@ class RowHider {
   RowHider(Function& function, const MaskFinding& finding)
       : function_(function), finding_(finding), mask_(function.tensor_type(finding.mask)) {}
 
-  void hide_reach() {
+  void hide_reach(const HideOptions& options) {
+    std::map<ValueId, double> limits;  // of keys, by bias
+    for (const Binding& binding : function_.body.bindings)
+      if (binding.op == Op::attention) limits.try_emplace(bias_of(binding), key_limit(binding));
     std::vector<Binding> bindings = std::exchange(function_.body.bindings, {});
-    const ValueId hidden = hidden_in_clean_calls();
+    const ValueId hidden = hidden_in_clean_calls(options);
     for (Binding& binding : bindings) {
       if (binding.op == Op::attention) {
-        for (const std::size_t i : {1u, 2u}) binding.operands[i] = ordinary(binding.operands[i], hidden, binding.source);
-      } else if (binding.op == Op::reduce_sum && sums_rows(binding)) {
+        binding.operands[1] = within_or_zero(binding.operands[1], limits.at(bias_of(binding)), hidden, binding.source);
+        binding.operands[2] = within_or_zero(binding.operands[2], largest(binding), hidden, binding.source);
+      } else if ((binding.op == Op::reduce_sum || binding.op == Op::reduce_mean) && sums_rows(binding)) {
         binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source);
       }
       function_.body.bindings.push_back(std::move(binding));
@@ -67,7 +74,9 @@ class RowHider {
   bool sums_rows(const Binding& binding) const {
     const ValueId source = binding.operands[0];
     const auto axes = rows(source).axes;
-    return axes && !axes->merged() && normalised_axes(binding, function_.tensor_type(source).rank()) == std::vector{axes->sequence};
+    if (!axes || axes->merged()) return false;
+    const auto over = normalised_axes(binding, function_.tensor_type(source).rank());
+    return over == std::vector{axes->sequence} || over == std::vector{axes->batch, axes->sequence};
   }
 
   ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {}, const Dims& dims = {}, const std::string& source = "") {
@@ -108,15 +117,32 @@ class RowHider {
     return finding_.kept != 0 ? add(Op::logical_not, {truth}) : truth;
   }
 
-  // None where an entry is neither 0 nor 1: what such a row sees is not known.
-  ValueId hidden_in_clean_calls() {
-    const ValueId hidden = hidden_rows();
-    if (!finding_.question.steps.empty() || mask_.dtype == DType::Bool) return hidden;
-    const ValueId zero = add(Op::equal, {finding_.mask, number(mask_.dtype, 0)}),
-                  one = add(Op::equal, {finding_.mask, number(mask_.dtype, 1)});
-    const ValueId other = add(Op::cast, {add(Op::logical_not, {add(Op::logical_or, {zero, one})})}, {{"to", DType::I64}});
-    const ValueId count = add(Op::reduce_sum, {other}, {{"axes", std::vector<std::int64_t>{0, 1}}});
-    return add(Op::logical_and, {hidden, add(Op::equal, {count, number(DType::I64, 0)})});
+  // None where an entry is neither 0 nor 1, or an input beyond its limit: what such a row sees is not known.
+  ValueId hidden_in_clean_calls(const HideOptions& options) {
+    ValueId hidden = hidden_rows();
+    const auto all_hold = [&](ValueId truth, std::size_t rank) {
+      std::vector<std::int64_t> axes(rank);
+      std::iota(axes.begin(), axes.end(), std::int64_t{0});
+      const ValueId count =
+          add(Op::reduce_sum, {add(Op::cast, {add(Op::logical_not, {truth})}, {{"to", DType::I64}})}, {{"axes", std::move(axes)}});
+      hidden = add(Op::logical_and, {hidden, add(Op::equal, {count, number(DType::I64, 0)})});
+    };
+    if (finding_.question.steps.empty() && mask_.dtype != DType::Bool) {
+      const ValueId zero = add(Op::equal, {finding_.mask, number(mask_.dtype, 0)}),
+                    one = add(Op::equal, {finding_.mask, number(mask_.dtype, 1)});
+      all_hold(add(Op::logical_or, {zero, one}), 2);
+    }
+    for (const std::size_t position : options.limited_inputs) {
+      const ValueId input = function_.body.parameters[position];
+      all_hold(within(input, options.input_limit, ""), function_.tensor_type(input).rank());
+    }
+    return hidden;
+  }
+
+  // Neither NaN nor larger than the limit either way.
+  ValueId within(ValueId value, double limit, const std::string& source) {
+    const ValueId most = add(Op::constant, {}, {{"value", constant_tensor({.dtype = function_.tensor_type(value).dtype, .real = limit})}});
+    return add(Op::less_equal, {add(Op::abs, {value}, {}, {}, source), most}, {}, {}, source);
   }
 
   // `hidden` with the dims of batch and sequence where the value has them and 1 elsewhere; nothing where the value has no rows.
@@ -137,14 +163,22 @@ class RowHider {
     return add(Op::where, {*where, number(function_.tensor_type(value).dtype, 0), value}, {}, {}, source);
   }
 
-  // Keys and values at hidden rows, which weigh nothing where rows take part, as they are where they are ordinary numbers: hidden rows that a model reads see them.
-  ValueId ordinary(ValueId value, ValueId hidden, const std::string& source) {
+  static ValueId bias_of(const Binding& attention) { return attention.operands.size() > 3 ? attention.operands[3] : no_value; }
+  double largest(const Binding& attention) const { return every_finite_value(function_.tensor_type(attention.results[0]).dtype).high; }
+
+  // A finite fill hides because scores have a bound. Beside an infinite one they may overflow, and infinity less infinity is NaN.
+  double key_limit(const Binding& attention) const {
+    const MaskVerdict verdict = find_mask(function_, function_.body, attention);
+    return verdict.finding && std::isfinite(verdict.finding->fill) ? largest(attention) : 1e15;
+  }
+
+  // Keys and values at hidden rows, which weigh nothing where rows take part, as they are where they are numbers within the limit: hidden rows that a model reads see them.
+  ValueId within_or_zero(ValueId value, double limit, ValueId hidden, const std::string& source) {
     const auto where = placed(value, hidden, source);
     if (!where) return value;
     const DType dtype = function_.tensor_type(value).dtype;
-    const ValueId most = add(Op::constant, {}, {{"value", constant_tensor({.dtype = dtype, .real = 1e15})}});
-    const ValueId is_ordinary = add(Op::less_equal, {add(Op::abs, {value}, {}, {}, source), most}, {}, {}, source);
-    const ValueId other = add(Op::logical_and, {*where, add(Op::logical_not, {is_ordinary}, {}, {}, source)}, {}, {}, source);
+    const ValueId other =
+        add(Op::logical_and, {*where, add(Op::logical_not, {within(value, limit, source)}, {}, {}, source)}, {}, {}, source);
     return add(Op::where, {other, number(dtype, 0), value}, {}, {}, source);
   }
 
@@ -170,7 +204,7 @@ HiddenRows hide_rows(const Module& module, const HideOptions& options) {
     return result;
   }
   RowHider hider(function, *verdict.finding);
-  if (options.reach) hider.hide_reach();
+  if (options.reach) hider.hide_reach(options);
   if (options.results) result.reason = hider.hide_results();
   infer_types(result.module);
   return result;

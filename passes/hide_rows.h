@@ -1,7 +1,9 @@
 // A padded module in which hidden rows are zeros: what a call gets that cannot take the packed way (passes/remove_padding.h).
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ir/module.h"
 
@@ -12,8 +14,11 @@ struct HideOptions {
   bool results = false;
   // Nothing of a hidden row reaches rows that take part, infinities and NaN included, as in the packed module: sums over rows have zeros there, and keys and values
   // zeros for what is no ordinary number. Only for modules that remove_padding() packs, whose results it leaves as they are otherwise; and, where the mask is not the
-  // answer to a question, only in calls whose entries are all 0 or 1.
+  // answer to a question, only in calls whose entries are all 0 or 1, and where inputs are limited, only in calls that keep to it.
   bool reach = false;
+  // By position: floats whose elements must be at most `input_limit` either way for hidden rows not to reach others.
+  std::vector<std::size_t> limited_inputs{};
+  double input_limit = 0;
 };
 
 struct HiddenRows {

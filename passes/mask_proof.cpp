@@ -75,6 +75,8 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
   const std::string& name = function.values[mask].name;
   const std::vector<Dim> key{batch_symbol(candidate.batch_axis), key_symbol()}, row{batch_symbol(candidate.batch_axis), row_symbol()};
   const std::string where = describe(function, attention);
+  const DType scores = function.tensor_type(attention.results[0]).dtype;
+  const ElementProgram added = as_added(bias, scores);
   const auto assumed = [&](std::int64_t is) {
     Assumptions assumptions;
     assume(assumptions, candidate.buffer, candidate.question, key, is);
@@ -83,7 +85,7 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
   std::array<double, 2> highest{}, self{};
   for (const std::int64_t is : {0, 1}) {
     const auto at = static_cast<std::size_t>(is);
-    const ValueRange range = fold(bias, assumed(is)).range, own = fold_on_diagonal(bias, assumed(is)).range;
+    const ValueRange range = fold(added, assumed(is)).range, own = fold_on_diagonal(added, assumed(is)).range;
     highest[at] = range.nan ? infinity : range.high;
     self[at] = own.nan ? -infinity : own.low;
   }
@@ -114,12 +116,15 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
     finding.kept_entry = *shown;
     finding.hidden_entry = *hides;
   }
-  finding.dtype = function.tensor_type(attention.results[0]).dtype;
+  finding.dtype = scores;
   finding.fill = highest[static_cast<std::size_t>(*hidden)];
   finding.self = self[static_cast<std::size_t>(finding.kept)];
   Assumptions both = assumed(finding.kept);
   assume(both, candidate.buffer, candidate.question, row, finding.kept);
   finding.between = fold(bias, both).program;
+  for (const ScalarStep& step : finding.between.steps)
+    if (const Tensor* constant = step.kind == ScalarStep::Kind::Load ? constant_of(bias, step) : nullptr)
+      finding.constants.emplace(step.buffer, *constant);
   if (!candidate.question.steps.empty() && reads(finding.between, candidate.buffer))
     return refused(fmt::format("%{} says more than which keys take part in {}", name, where));
   return {.finding = std::move(finding)};
@@ -158,8 +163,6 @@ std::vector<Candidate> candidates_of(const ElementProgram& bias, const Function&
 
 }  // namespace
 
-double ordinary_score(DType dtype) { return every_finite_value(dtype).high / 8; }
-bool absorbs(double fill, DType dtype) { return outweighs(fill, 0, ordinary_score(dtype), dtype); }
 bool MaskFinding::hides(double bound) const { return outweighs(fill, self, bound, dtype); }
 
 Assumptions takes_part(const MaskFinding& finding, const Function& function, const std::vector<Dim>& place, bool part) {

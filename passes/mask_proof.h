@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -15,11 +16,6 @@
 #include "passes/bias_program.h"
 
 namespace anydim::passes {
-
-// Where nothing bounds scores they are taken to be at most an eighth of the dtype's largest number: beyond, products are about to overflow.
-double ordinary_score(ir::DType dtype);
-// A fill that hides a key from any ordinary score.
-bool absorbs(double fill, ir::DType dtype);
 
 struct MaskFinding {
   ir::ValueId mask = ir::no_value;  // parameter of the function, dims (batch, sequence)
@@ -30,9 +26,11 @@ struct MaskFinding {
   ir::DType dtype = ir::DType::F32;               // of scores
   double fill = 0;                                // what a hidden key's score gets added, at most
   double self = 0;                                // what a row's score with itself gets added, at least
-  ir::ScalarProgram between{};                    // what scores between rows that take part get added; indices as in passes/bias_program.h
+  // What scores between rows that take part get added, or whether they are seen where the bias is one of bools; indices as in passes/bias_program.h.
+  ir::ScalarProgram between{};
+  std::map<std::int32_t, ir::Tensor> constants{};  // which its Loads read, by buffer
 
-  // Scores that are at most `bound` either way are outweighed: the weights of hidden keys are exactly 0.
+  // Scores that are at most `bound` either way (infinity: any number) are outweighed: the weights of hidden keys are exactly 0.
   bool hides(double bound) const;
 };
 

@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "passes/mask_proof.h"
 #include "passes/pattern.h"
 
 namespace anydim::passes {
@@ -28,7 +27,6 @@ ValueId without_scale(const PatternGraph& graph, ValueId value, double& scale) {
   }
 }
 
-// A fill that absorbs scores may be selected or added: both are one.
 struct Scores {
   const Binding* product = nullptr;  // q times transposed k
   double scale = 1;
@@ -42,7 +40,7 @@ std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
   if ((scores.product = graph.applied(product, Op::matmul)) != nullptr) return scores;
   const Binding* selection = graph.applied(value, Op::where);
   for (std::size_t i : {1u, 2u}) {
-    if (selection == nullptr || !absorbs(graph.number(selection->operands[3 - i]).value_or(0), graph.type(value).dtype)) continue;
+    if (selection == nullptr || std::isnan(graph.number(selection->operands[3 - i]).value_or(NAN))) continue;
     Scores inner{.selection = selection};
     ValueId under = without_scale(graph, selection->operands[i], inner.scale);
     inner.product = graph.applied(under, Op::matmul);
@@ -74,30 +72,18 @@ std::optional<Binding> scaled_below(Function& function, const PatternGraph& grap
   return moved;
 }
 
-ValueId add_number(Function& function, DType dtype, double number, const std::string& source, std::vector<Binding>& made) {
-  Tensor tensor(dtype, {});
-  tensor.set_real(0, number);
-  ValueId result = function.add_value("fill", TensorType{dtype, {}});
-  made.push_back({.op = Op::constant, .results = {result}, .attributes = {{"value", tensor}}, .source = source});
-  return result;
-}
-
-// The selection as something to add: 0 where the scores stay, the fill elsewhere.
-ValueId selected_bias(Function& function, const PatternGraph& graph, const Binding& selection, std::vector<Binding>& made) {
-  bool scores_first = graph.number(selection.operands[2]).has_value();
-  DType dtype = graph.type(selection.results[0]).dtype;
-  double fill = *graph.number(selection.operands[scores_first ? 2 : 1]);
-  ValueId zero = add_number(function, dtype, 0, selection.source, made);
-  ValueId low = add_number(function, dtype, fill, selection.source, made);
-  ValueId bias = function.add_value("mask_bias", TensorType{dtype, graph.type(selection.operands[0]).dims});
-  std::vector<ValueId> operands{selection.operands[0], scores_first ? zero : low, scores_first ? low : zero};
-  made.push_back({.op = Op::where, .operands = operands, .results = {bias}, .source = selection.source});
+// The selection as bools that are true where scores stay.
+ValueId chosen_bias(Function& function, const PatternGraph& graph, const Binding& selection, std::vector<Binding>& made) {
+  const ValueId condition = selection.operands[0];
+  if (graph.number(selection.operands[2])) return condition;
+  const ValueId bias = function.add_value("mask_bias", graph.type(condition));
+  made.push_back({.op = Op::logical_not, .operands = {condition}, .results = {bias}, .source = selection.source});
   return bias;
 }
 
 }  // namespace
 
-// softmax(scale * q k^T + bias) v, also with where(mask, scores, -inf) for the bias, with the scale on the scores, on q, on k or split between them.
+// softmax(scale * q k^T + bias) v, also with where(mask, scores, fill) for the bias, with the scale on the scores, on q, on k or split between them.
 std::optional<std::vector<Binding>> match_attention(Function& function, const PatternGraph& graph, const Binding& binding) {
   if (binding.op != Op::matmul) return std::nullopt;
   const Binding* softmax = graph.applied(binding.operands[0], Op::softmax);
@@ -131,7 +117,10 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
   transpose.attributes.emplace("perm", perm);
   Binding made{.op = Op::attention, .operands = {q, k, v}, .results = binding.results, .source = binding.source};
   all.push_back(std::move(transpose));
-  if (scores->selection != nullptr) scores->bias = selected_bias(function, graph, *scores->selection, all);
+  if (const Binding* selection = scores->selection; selection != nullptr) {
+    scores->bias = chosen_bias(function, graph, *selection, all);
+    made.attributes.emplace("fill", *graph.number(selection->operands[graph.number(selection->operands[2]) ? 2 : 1]));
+  }
   if (scores->bias != no_value) made.operands.push_back(scores->bias);
   made.attributes.emplace("scale", scores->scale);
   all.push_back(std::move(made));

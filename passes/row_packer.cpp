@@ -63,8 +63,12 @@ Function RowPacker::run(PackingPlan& plan) {
     parameter(&PackingPlan::offsets, "offsets", {batch_ + 1});
     parameter(&PackingPlan::steps, "steps", {sequence_});
     plan_.mask = no_value;
+    plan_.limited_inputs.clear();  // no row is hidden
   } else {
     plan_.mask = plain_.at(plan_.mask);
+    std::set<ValueId> limited;
+    for (const ValueId input : plan_.limited_inputs) limited.insert(plain_.at(input));
+    plan_.limited_inputs = std::move(limited);
   }
   plan = plan_;
   return std::move(made_);
@@ -257,6 +261,8 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
       if (holds_rows(table) || !holds_rows(indices)) refuse(binding, "picks among rows");
       return add(Op::gather, {plain(table), packed(indices)}, binding.attributes, binding);
     }
+    case Op::cumulative_sum: return count_rows(binding, axes);
+    case Op::strided_slice: return pack_slice(binding, axes);
     case Op::layer_norm:
     case Op::softmax:
     case Op::log_softmax:
@@ -331,6 +337,21 @@ ValueId RowPacker::pack_along(const Binding& binding, ValueId value, const RowAx
   }
   made_.body.bindings.push_back(std::move(copy));
   return packed_.at(value);
+}
+
+ValueId RowPacker::pack_slice(const Binding& binding, const RowAxes& axes) {
+  const ValueId source = binding.operands[0];
+  const auto rank = static_cast<std::int64_t>(type(source).rank());
+  if (row_axes(source) != std::optional(axes) || !has_attribute(binding, "axes")) refuse(binding, "picks among rows");
+  std::vector<std::int64_t> along;
+  for (const std::int64_t axis : integers_attribute(binding, "axes")) {
+    const auto at = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+    if (at == axes.batch || at == axes.sequence) refuse(binding, "picks among rows");
+    along.push_back(static_cast<std::int64_t>(axes.packed(at)));
+  }
+  Attributes attributes = binding.attributes;
+  attributes.insert_or_assign("axes", std::move(along));
+  return add(Op::strided_slice, {packed(source)}, std::move(attributes), binding);
 }
 
 ValueId RowPacker::pack_reduction(const Binding& binding, const RowAxes&) {

@@ -3,16 +3,20 @@
 // Rows are asked for from the results backwards. A value whose dims hold batch and sequence (side by side or apart, or as one product) has one row for each of
 // them; its packed form has one dim `tokens` in their place, at the sequence's position. Every op on the way must keep rows to themselves (elementwise ops,
 // products with weights, norms and reductions along other dims, views that leave rows whole), be attention under a mask that is proven to hide
-// the other rows (passes/mask_proof.h), or reduce rows in a way that provably ignores hidden ones (sums of what is 0 there, the first row).
+// the other rows (passes/mask_proof.h), or reduce rows in a way that provably ignores hidden ones (sums of what is 0 there, the largest of what is low there, the first row,
+// counts of rows before).
 // Values of one axis alone are gathered at each row's position or sequence. Anything else refuses the rewrite, naming the op.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/module.h"
+#include "passes/element_range.h"
 #include "passes/mask_proof.h"
 #include "passes/row_axes.h"
 
@@ -38,6 +42,10 @@ struct PackingPlan {
   std::int64_t kept_entry = 1, hidden_entry = 0;  // entries that say so, for examples
   ir::Dim batch, sequence;                        // as the padded function has them
   bool first_rows = false;                        // the first row of every sequence must take part
+  bool leading_rows = false;                      // rows that take part must come before hidden ones
+  // Parameters whose elements, those of hidden rows too, must be at most `input_limit` either way: the proof that fills hide rests on it.
+  std::set<ir::ValueId> limited_inputs{};
+  double input_limit = std::numeric_limits<double>::infinity();
   std::vector<bool> ragged_inputs{},
       ragged_results{};  // where ragged: which parameters (without those below) and results have tokens first
   // Parameters of the packed function after those of the padded one, i64:
@@ -87,19 +95,22 @@ class RowPacker {
   ir::ValueId pack_reshape(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_transpose(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_along(const ir::Binding& binding, ir::ValueId value, const RowAxes& axes);  // norms, softmax, split, concat
+  ir::ValueId pack_slice(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_reduction(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_matmul(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_attention(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId plain_binding(const ir::Binding& binding, ir::ValueId value);
   ir::ValueId reduce_rows(const ir::Binding& binding);
+  ir::ValueId count_rows(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId first_rows(const ir::Binding& binding);
-  // Throws where keys that the mask hides may still weigh something.
-  void require_hidden(const MaskFinding& finding, const ir::Binding& attention) const;
+  // Throws where keys that the mask hides may still weigh something, whatever limit inputs keep.
+  void require_hidden(const MaskFinding& finding, const ir::Binding& attention);
   class BetweenRows;
   ir::ValueId bias_between(const MaskFinding& finding, const ir::Binding& attention);  // no_value: nothing is added
-  // Whether the mask makes every element of the value's hidden rows 0, whatever else they are made of, infinities aside.
-  bool zero_where_hidden(ir::ValueId value) const;
-  bool is_mask_alone() const;  // the model makes nothing of the mask's entries but weights
+  // The number that the mask makes of every element of the value's hidden rows, whatever else they are made of, infinities aside.
+  std::optional<double> number_where_hidden(ir::ValueId value) const;
+  ElementRanges& ranges(std::size_t limit);  // with inputs within the limit of this position, 0: any number
+  bool is_mask_alone() const;                // the model makes nothing of the mask's entries but weights
 
   // New bindings in the packed function.
   ir::ValueId add(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, const ir::Binding& like, const Dims& dims = {});
@@ -112,6 +123,7 @@ class RowPacker {
   std::vector<const ir::Binding*> definitions_;
   MaskFinding mask_;                          // of the first attention
   std::map<ir::ValueId, MaskVerdict> masks_;  // by bias
+  std::vector<ElementRanges> ranges_;         // by limit of inputs
   ir::Dim batch_, sequence_, tokens_;
   PackingPlan plan_;
   ir::Function made_;

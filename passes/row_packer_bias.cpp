@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
 
 #include "ir/error.h"
 #include "ir/scalar_program.h"
@@ -16,6 +20,9 @@ using namespace ir;
 namespace {
 
 using Kind = ScalarStep::Kind;
+
+// Of inputs' elements, tried in this order. Those that a run must keep to are above what models are fed with.
+constexpr double input_limits[] = {std::numeric_limits<double>::infinity(), 1e8, 1e4, 100};
 
 Op comparing(Comparison comparison) {
   switch (comparison) {
@@ -32,7 +39,8 @@ Op comparing(Comparison comparison) {
 // Indices are positions in a sequence: a row's as a column vector, a key's as a row vector.
 class RowPacker::BetweenRows {
  public:
-  BetweenRows(RowPacker& packer, const Binding& attention) : packer_(packer), attention_(attention) {}
+  BetweenRows(RowPacker& packer, const MaskFinding& finding, const Binding& attention)
+      : packer_(packer), finding_(finding), attention_(attention) {}
 
   ValueId value(const ScalarProgram& program) {
     std::vector<ValueId> values;
@@ -117,6 +125,7 @@ class RowPacker::BetweenRows {
         if (buffer < parameters.size())
           packer_.refuse(attention_,
                          fmt::format("adds %{} to its scores beside the mask", packer_.padded_.values[parameters[buffer]].name));
+        if (const auto numbers = by_head(step)) return *numbers;
         break;
       }
       case Kind::CheckedIndex:
@@ -126,25 +135,70 @@ class RowPacker::BetweenRows {
     packer_.refuse(attention_, "adds more to its scores than a mask and what positions tell");
   }
 
+  // Numbers that differ between heads (or what else attention's batch dims other than the batch count): one for each, before dims of rows and keys.
+  std::optional<ValueId> by_head(const ScalarStep& load) {
+    const auto found = finding_.constants.find(load.buffer);
+    if (found == finding_.constants.end()) return std::nullopt;
+    const Tensor& tensor = found->second;
+    const std::size_t batch_rank = packer_.type(attention_.results[0]).rank() - 2;
+    std::vector<std::int64_t> dims;
+    std::int64_t first = 0, stride = 0, below = 1;
+    for (std::size_t axis = tensor.rank(); axis-- > 0; below *= tensor.dims()[axis]) {
+      const Dim& index = load.index[axis];
+      if (const auto constant = index.constant()) {
+        first += *constant * below;
+        continue;
+      }
+      std::size_t head = 0;
+      while (head < batch_rank && !(index == batch_symbol(head))) ++head;
+      if (head == batch_rank || head == finding_.batch_axis || !dims.empty()) return std::nullopt;
+      dims.assign(batch_rank + 1, 1);
+      dims[head - (head > finding_.batch_axis ? 1 : 0)] = tensor.dims()[axis];
+      stride = below;
+    }
+    Tensor numbers(tensor.dtype(), dims);
+    for (std::int64_t at = 0; at < numbers.elements(); ++at) {
+      if (is_float(tensor.dtype())) numbers.set_real(at, tensor.real_at(first + at * stride));
+      else numbers.set_integer(at, tensor.integer_at(first + at * stride));
+    }
+    return add(Op::constant, {}, {{"value", std::move(numbers)}});
+  }
+
   RowPacker& packer_;
+  const MaskFinding& finding_;
   const Binding& attention_;
 };
 
-void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) const {
-  const auto bound = score_bound(padded_, padded_.body, attention);
-  if (finding.hides(bound.value_or(ordinary_score(finding.dtype)))) return;
+ElementRanges& RowPacker::ranges(std::size_t limit) {
+  while (ranges_.size() <= limit) ranges_.emplace_back(padded_, padded_.body, input_limits[ranges_.size()]);
+  return ranges_[limit];
+}
+
+void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) {
+  double unlimited = 0;
+  for (std::size_t i = 0; i < std::size(input_limits); ++i) {
+    const double bound = score_bound(padded_, padded_.body, attention, ranges(i));
+    if (i == 0) unlimited = bound;
+    if (!finding.hides(bound)) continue;
+    if (i == 0) return;
+    plan_.input_limit = std::min(plan_.input_limit, input_limits[i]);
+    plan_.limited_inputs.insert(ranges_[i].inputs_read().begin(), ranges_[i].inputs_read().end());
+    return;
+  }
   const std::string fill = fmt::format("adds {} to the scores of masked keys", finding.fill);
-  if (!bound)
-    refuse(attention, fill +
-                          ", which does not hide them from any score, and nothing bounds its scores: queries and keys are not layer "
-                          "norms times weights, or their epsilon is not positive");
-  refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, *bound));
+  if (std::isinf(unlimited))
+    refuse(
+        attention,
+        fill +
+            ", which does not hide them from any score, and nothing bounds its scores: queries or keys are made of what may be any number");
+  refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, unlimited));
 }
 
 ValueId RowPacker::bias_between(const MaskFinding& finding, const Binding& attention) {
   const ScalarStep& last = finding.between.steps.back();
-  if (last.kind == Kind::Constant && last.real == 0) return no_value;
-  return BetweenRows(*this, attention).value(finding.between);
+  const bool chooses = last.dtype == DType::Bool;
+  if (last.kind == Kind::Constant && (chooses ? last.integer != 0 : last.real == 0)) return no_value;
+  return BetweenRows(*this, finding, attention).value(finding.between);
 }
 
 }  // namespace anydim::passes

@@ -26,7 +26,13 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
   const bool reads_rows = std::any_of(binding.operands.begin(), binding.operands.end(),
                                       [&](ValueId operand) { return operand != no_value && holds_rows(operand); });
   if (reads_rows) {
-    if (binding.op == Op::reduce_sum) return reduce_rows(binding);
+    switch (binding.op) {  // NOLINT: the others are not reductions
+      case Op::reduce_sum:
+      case Op::reduce_mean:
+      case Op::reduce_max:
+      case Op::reduce_min: return reduce_rows(binding);
+      default: break;
+    }
     if (binding.op == Op::gather || binding.op == Op::strided_slice) return first_rows(binding);
     refuse(binding, "makes something of rows that hidden ones may change");
   }
@@ -46,17 +52,66 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
   return plain_.at(value);
 }
 
-// A sum over the rows of each sequence whose hidden rows are 0 is the sum over the others.
+// What is reduced over the rows of each sequence where hidden rows are one number: sums and means of rows that are 0 there, and the largest (smallest) row where that number is
+// chosen for hidden ones and no row that takes part is below (above) it.
 ValueId RowPacker::reduce_rows(const Binding& binding) {
   const ValueId source = binding.operands[0];
   const RowAxes axes = *row_axes(source);
   const auto over = normalised_axes(binding, type(source).rank());
-  if (axes.merged() || !axes.leading() || over != std::vector{axes.sequence}) refuse(binding, "sums rows of several sequences");
-  if (!zero_where_hidden(source))
-    refuse(binding, fmt::format("sums rows of %{} that are not provably 0 where hidden", padded_.values[source].name));
-  const ValueId sums = add(Op::segment_sum, {packed(source), parameter(&PackingPlan::offsets, "offsets", {batch_ + 1})}, {}, binding);
-  if (integer_attribute(binding, "keepdims") == 0) return sums;
-  return add(Op::expand_dims, {sums}, {{"axes", std::vector<std::int64_t>{1}}}, binding);
+  const bool keeps = integer_attribute(binding, "keepdims") != 0, largest = binding.op == Op::reduce_max,
+             smallest = binding.op == Op::reduce_min;
+  const std::string& name = padded_.values[source].name;
+  if (axes.merged() || !axes.leading()) refuse(binding, "sums rows of several sequences");
+  const bool all = over == std::vector{axes.batch, axes.sequence} && binding.op == Op::reduce_sum;
+  if (!all && over != std::vector{axes.sequence}) refuse(binding, "sums rows of several sequences");
+  const std::optional<double> hidden = number_where_hidden(source);
+  const ValueId offsets = parameter(&PackingPlan::offsets, "offsets", {batch_ + 1});
+  ValueId result = no_value;
+  if (largest || smallest) {
+    const ValueRange range = ranges(0).of(source).range;
+    const bool chosen = definition(source) != nullptr && definition(source)->op == Op::where;
+    if (!hidden || !chosen || (largest ? range.low < *hidden : range.high > *hidden))
+      refuse(binding, fmt::format("compares rows of %{} that hidden ones may change", name));
+    Tensor number(type(source).dtype, {});
+    if (is_float(number.dtype())) number.set_real(0, *hidden);
+    else number.set_integer(0, static_cast<std::int64_t>(*hidden));
+    const ValueId found = add(largest ? Op::segment_max : Op::segment_min, {packed(source), offsets}, {}, binding);
+    result = add(largest ? Op::max : Op::min, {found, add(Op::constant, {}, {{"value", std::move(number)}}, binding)}, {}, binding);
+  } else {
+    if (hidden != 0.0) refuse(binding, fmt::format("sums rows of %{} that are not provably 0 where hidden", name));
+    if (all) {
+      const std::vector<std::int64_t> tokens{0};
+      result = add(Op::reduce_sum, {packed(source)}, {{"axes", tokens}}, binding);
+      return keeps ? add(Op::expand_dims, {result}, {{"axes", std::vector<std::int64_t>{0, 1}}}, binding) : result;
+    }
+    result = add(Op::segment_sum, {packed(source), offsets}, {}, binding);
+    if (binding.op == Op::reduce_mean) {
+      const ValueId rows = add(Op::cast, {add(Op::dim, {}, {}, binding, {sequence_})}, {{"to", type(source).dtype}}, binding);
+      result = add(Op::div, {result, rows}, {}, binding);
+    }
+  }
+  return keeps ? add(Op::expand_dims, {result}, {{"axes", std::vector<std::int64_t>{1}}}, binding) : result;
+}
+
+// How many of something come before each row, as models count positions from ids: over all packed rows, less what came before the row's sequence. Where hidden rows come
+// after those that take part they are not counted.
+ValueId RowPacker::count_rows(const Binding& binding, const RowAxes& axes) {
+  const TensorType& of = type(binding.operands[0]);
+  std::int64_t axis = integer_attribute(binding, "axis");
+  if (axis < 0) axis += static_cast<std::int64_t>(of.rank());
+  if (axes.merged() || !axes.leading() || static_cast<std::size_t>(axis) != axes.sequence || is_float(of.dtype) ||
+      integer_attribute(binding, "reverse") != 0)
+    refuse(binding, "works across rows");
+  plan_.leading_rows = true;
+  const auto sums = [&](std::int64_t exclusive) {
+    return add(Op::cumulative_sum, {packed(binding.operands[0])},
+               {{"axis", std::int64_t{0}}, {"exclusive", exclusive}, {"reverse", std::int64_t{0}}}, binding);
+  };
+  const ValueId offsets = parameter(&PackingPlan::offsets, "offsets", {batch_ + 1}),
+                sequences = parameter(&PackingPlan::sequences, "sequences", {tokens_});
+  const Attributes first{{"axis", std::int64_t{0}}};
+  const ValueId before = add(Op::gather, {sums(1), add(Op::gather, {offsets, sequences}, first, binding)}, first, binding);
+  return add(Op::sub, {sums(integer_attribute(binding, "exclusive")), before}, {}, binding);
 }
 
 // x[:, 0] or x[:, 0:1]: a row of every sequence, which the run must find among those that take part.
@@ -90,9 +145,9 @@ ValueId RowPacker::first_rows(const Binding& binding) {
   return keeps ? add(Op::expand_dims, {rows}, {{"axes", std::vector<std::int64_t>{1}}}, binding) : rows;
 }
 
-bool RowPacker::zero_where_hidden(ValueId value) const {
+std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
   const auto axes = row_axes(value);
-  if (!axes) return false;
+  if (!axes) return std::nullopt;
   const Dims& dims = type(value).dims;
   const Dim batch = batch_symbol(dims.size());
   Dims index;
@@ -109,9 +164,10 @@ bool RowPacker::zero_where_hidden(ValueId value) const {
     ElementProgram element;
     build_element(element, padded_, padded_.body, value, index, symbols);
     const ScalarStep last = fold(element, takes_part(mask_, padded_, {batch, row_symbol()}, false)).program.steps.back();
-    return last.kind == ScalarStep::Kind::Constant && last.real == 0 && last.integer == 0;
+    if (last.kind != ScalarStep::Kind::Constant) return std::nullopt;
+    return is_float(last.dtype) ? last.real : static_cast<double>(last.integer);
   } catch (const NoLoopForm&) {
-    return false;
+    return std::nullopt;
   }
 }
 

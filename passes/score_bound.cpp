@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "ir/scalar_access.h"
@@ -42,8 +44,6 @@ Matrix gram(const Matrix& matrix, std::size_t first, std::size_t count) {
   return result;
 }
 
-// A squared deviation below this is lost in float32, where only epsilon keeps the quotient of nearly equal elements small.
-constexpr double least_epsilon = 1e-30;
 // What operands that are rounded to bfloat16 may add: an eighth bit of each element, and as much again of the products' rounding.
 constexpr double rounding = 0x1p-7;
 
@@ -55,13 +55,19 @@ double spectral_norm_at_most(const Matrix& matrix, std::size_t first, std::size_
 
 class Tracing {
  public:
-  Tracing(const Function& function, const Block& block) : function_(function) {
+  Tracing(const Function& function, const Block& block, ElementRanges& ranges) : function_(function), ranges_(ranges) {
     for (const Binding& binding : block.bindings)
       for (const ValueId result : binding.results) definitions_[result] = &binding;
   }
 
   // A bound of a row's norm in any head.
-  std::optional<double> head_norm(ValueId value) const {
+  double head_norm(ValueId value) {
+    const double known = ranges_.of(value).row_norm;
+    return std::min(known, norm_by_weights(value).value_or(known));
+  }
+
+ private:
+  std::optional<double> norm_by_weights(ValueId value) {
     const std::optional<std::int64_t> width = type(value).dims.back().constant();
     std::size_t axis = type(value).rank() - 1;
     // Views between the heads and the columns that they were cut from; `axis` counts the elements of a head.
@@ -91,7 +97,6 @@ class Tracing {
     return largest;
   }
 
- private:
   const TensorType& type(ValueId value) const { return function_.tensor_type(value); }
   const Binding* definition(ValueId value) const {
     const auto found = definitions_.find(value);
@@ -111,7 +116,7 @@ class Tracing {
     return result;
   }
 
-  std::optional<Columns> columns_of(ValueId value) const {
+  std::optional<Columns> columns_of(ValueId value) {
     const Binding* binding = definition(value);
     if (binding == nullptr || !type(value).dims.back().is_constant()) return std::nullopt;
     const auto extent = static_cast<std::size_t>(*type(value).dims.back().constant());
@@ -121,7 +126,7 @@ class Tracing {
     return std::nullopt;
   }
 
-  std::optional<Columns> combined(const Binding& binding, std::size_t extent) const {
+  std::optional<Columns> combined(const Binding& binding, std::size_t extent) {
     for (const std::size_t i : {0u, 1u}) {
       const auto constant = row(binding.operands[1 - i], extent);
       if (!constant || !(type(binding.operands[i]).dims.back() == type(binding.results[0]).dims.back())) continue;
@@ -140,7 +145,7 @@ class Tracing {
     return std::nullopt;
   }
 
-  std::optional<Columns> split(const Binding& binding, ValueId value) const {
+  std::optional<Columns> split(const Binding& binding, ValueId value) {
     const ValueId source = binding.operands[0];
     const std::int64_t axis = integer_attribute(binding, "axis"), rank = static_cast<std::int64_t>(type(source).rank());
     if (axis != rank - 1 && axis != -1) return std::nullopt;
@@ -161,42 +166,79 @@ class Tracing {
     return columns;
   }
 
-  std::optional<Columns> product(const Binding& binding) const {
-    const Binding* norm = definition(binding.operands[0]);
+  // Rows z * gain + shift with |z| <= length.
+  struct Rows {
+    std::vector<double> gain, shift;
+    double length = 0;
+  };
+
+  Rows rows_of(ValueId value, std::size_t depth) {
+    Rows rows{std::vector<double>(depth, 1.0), std::vector<double>(depth, 0.0)};
+    const auto shift_by = [&](const std::vector<double>& added) {
+      for (std::size_t k = 0; k < depth; ++k) rows.shift[k] += rows.gain[k] * added[k];
+    };
+    const auto scale_by = [&](const std::vector<double>& factor) {
+      for (std::size_t k = 0; k < depth; ++k) rows.gain[k] *= factor[k];
+    };
+    for (const Binding* binding = definition(value); binding != nullptr; binding = definition(value)) {
+      if (binding->op == Op::layer_norm && is_over_rows(*binding)) {
+        const auto gain = row(binding->operands[1], depth);
+        std::optional<std::vector<double>> shift = std::vector<double>(depth, 0.0);
+        if (binding->operands.size() > 2 && binding->operands[2] != no_value) shift = row(binding->operands[2], depth);
+        if (!gain || !shift) break;
+        shift_by(*shift);
+        scale_by(*gain);
+        rows.length = std::sqrt(static_cast<double>(depth));
+        return rows;
+      }
+      if (binding->op != Op::add && binding->op != Op::mul) break;
+      const std::size_t at = row(binding->operands[1], depth) ? 1 : 0;
+      const auto constant = row(binding->operands[at], depth);
+      if (!constant || !(type(binding->operands[1 - at]).dims.back() == type(value).dims.back())) break;
+      if (binding->op == Op::add) shift_by(*constant);
+      else scale_by(*constant);
+      value = binding->operands[1 - at];
+    }
+    rows.length = ranges_.of(value).row_norm;
+    return rows;
+  }
+
+  bool is_over_rows(const Binding& norm) const {
+    const std::int64_t axis = integer_attribute(norm, "axis"), rank = static_cast<std::int64_t>(type(norm.results[0]).rank());
+    return (axis == -1 || axis == rank - 1) && real_attribute(norm, "epsilon") >= least_epsilon;
+  }
+
+  std::optional<Columns> product(const Binding& binding) {
     const Binding* weight = definition(binding.operands[1]);
-    if (norm == nullptr || norm->op != Op::layer_norm || weight == nullptr || weight->op != Op::constant) return std::nullopt;
-    const std::int64_t axis = integer_attribute(*norm, "axis"), rank = static_cast<std::int64_t>(type(norm->results[0]).rank());
+    if (weight == nullptr || weight->op != Op::constant) return std::nullopt;
     const Tensor& matrix = tensor_attribute(*weight, "value");
-    if ((axis != -1 && axis != rank - 1) || matrix.rank() != 2 || !is_float(matrix.dtype())) return std::nullopt;
-    if (!(real_attribute(*norm, "epsilon") >= least_epsilon)) return std::nullopt;
+    if (matrix.rank() != 2 || !is_float(matrix.dtype())) return std::nullopt;
     const auto depth = static_cast<std::size_t>(matrix.dims()[0]), width = static_cast<std::size_t>(matrix.dims()[1]);
-    const auto gain = row(norm->operands[1], depth);
-    std::optional<std::vector<double>> shift = std::vector<double>(depth, 0.0);
-    if (norm->operands.size() > 2 && norm->operands[2] != no_value) shift = row(norm->operands[2], depth);
-    if (!gain || !shift) return std::nullopt;
-    Columns columns{
-        {depth, width, std::vector<double>(depth * width)}, std::vector<double>(width, 0.0), std::sqrt(static_cast<double>(depth))};
+    const Rows rows = rows_of(binding.operands[0], depth);
+    if (!std::isfinite(rows.length)) return std::nullopt;
+    Columns columns{{depth, width, std::vector<double>(depth * width)}, std::vector<double>(width, 0.0), rows.length};
     for (std::size_t k = 0; k < depth; ++k) {
       for (std::size_t j = 0; j < width; ++j) {
         const double element = matrix.real_at(static_cast<std::int64_t>(k * width + j));
-        columns.matrix.at(k, j) = (*gain)[k] * element;
-        columns.offset[j] += (*shift)[k] * element;
+        columns.matrix.at(k, j) = rows.gain[k] * element;
+        columns.offset[j] += rows.shift[k] * element;
       }
     }
     return columns;
   }
 
   const Function& function_;
+  ElementRanges& ranges_;
   std::map<ValueId, const Binding*> definitions_;
 };
 
 }  // namespace
 
-std::optional<double> score_bound(const Function& function, const Block& block, const Binding& attention) {
-  const Tracing tracing(function, block);
-  const auto query = tracing.head_norm(attention.operands[0]), key = tracing.head_norm(attention.operands[1]);
-  if (!query || !key) return std::nullopt;
-  return *query * *key * std::abs(real_attribute(attention, "scale"));
+double score_bound(const Function& function, const Block& block, const Binding& attention, ElementRanges& ranges) {
+  Tracing tracing(function, block, ranges);
+  const double bound =
+      tracing.head_norm(attention.operands[0]) * tracing.head_norm(attention.operands[1]) * std::abs(real_attribute(attention, "scale"));
+  return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
 }
 
 }  // namespace anydim::passes

@@ -94,9 +94,43 @@ class OpRange {
   static bool holds_zero(const ValueRange& range) { return range.low <= 0 && range.high >= 0; }
   static bool holds_infinity(const ValueRange& range) { return std::isinf(range.low) || std::isinf(range.high); }
 
+  // NaN gives NaN, and other operands give what they give without it.
+  bool passes_nan_on() const {
+    switch (step_.op) {  // NOLINT: the others may give a number for NaN
+      case Op::add:
+      case Op::sub:
+      case Op::mul:
+      case Op::div:
+      case Op::neg:
+      case Op::abs:
+      case Op::reciprocal:
+      case Op::sqrt:
+      case Op::min:
+      case Op::max:
+      case Op::floor:
+      case Op::ceil:
+      case Op::round:
+      case Op::tanh:
+      case Op::sigmoid:
+      case Op::erf:
+      case Op::sin:
+      case Op::cos:
+      case Op::gelu:
+      case Op::gelu_tanh: return true;
+      default: return false;
+    }
+  }
+  ValueRange beside_nan() const {
+    std::vector<OperandRange> numbers(operands_.begin(), operands_.end());
+    for (OperandRange& operand : numbers) operand.range.nan = false;
+    ValueRange range = OpRange(step_, numbers).range();
+    range.nan = true;
+    return range;
+  }
+
   ValueRange real() const {
     const ValueRange anything = every_value(step_.dtype);
-    if (any_nan()) return anything;
+    if (any_nan()) return passes_nan_on() ? beside_nan() : anything;
     const ValueRange& a = operand(0);
     switch (step_.op) {  // NOLINT: the others may be anything
       case Op::add:

@@ -1,6 +1,7 @@
 #include "runtime/packing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -29,7 +30,7 @@ struct Plan {
   }
 };
 
-// False: an entry is neither 0 nor 1, or a first row is hidden.
+// False: an entry is neither 0 nor 1, or a row is hidden where it counts.
 template <typename Entry>
 bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, std::int64_t batch, std::int64_t length) {
   const auto kept = static_cast<Entry>(packing.kept), hidden = static_cast<Entry>(1 - packing.kept);
@@ -39,6 +40,7 @@ bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, st
       const std::int64_t at = b * length + s;
       const Entry entry = entries[static_cast<std::size_t>(at)];
       if (entry == kept) {
+        if (packing.leading_rows && s > 0 && plan.places.back() < 0) return false;
         plan.places.push_back(static_cast<std::int64_t>(plan.rows.size()));
         plan.rows.push_back(at);
         plan.positions.push_back(s);
@@ -82,6 +84,19 @@ std::vector<ir::Tensor> tensors_of(Plan& plan, std::span<const RowVector> vector
   return tensors;
 }
 
+template <typename Real>
+bool within(std::span<const Real> elements, double limit) {
+  return std::ranges::all_of(elements, [&](Real element) { return std::abs(static_cast<double>(element)) <= limit; });
+}
+
+bool within(const ir::Tensor& input, double limit) {
+  if (input.dtype() == ir::DType::F32) return within(input.as<float>(), limit);
+  if (input.dtype() == ir::DType::F64) return within(input.as<double>(), limit);
+  for (std::int64_t i = 0; i < input.elements(); ++i)
+    if (!(std::abs(input.real_at(i)) <= limit)) return false;
+  return true;
+}
+
 }  // namespace
 
 ir::Tensor row_truths(const Packing& packing, const ir::Tensor& mask) {
@@ -92,6 +107,8 @@ std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vecto
   if (packing.mask >= inputs.size() || inputs[packing.mask].rank() != 2) return std::nullopt;  // for the padded program to refuse
   Plan plan;
   if (!fill(plan, packing, row_truths(packing, inputs[packing.mask])) || plan.rows.empty()) return std::nullopt;
+  for (const std::size_t input : packing.limited_inputs)
+    if (!within(inputs[input], packing.input_limit)) return std::nullopt;
   PackedInputs packed{.tensors = inputs, .tokens = static_cast<std::int64_t>(plan.rows.size())};
   for (ir::Tensor& vector : tensors_of(plan, packing.vectors)) packed.tensors.push_back(std::move(vector));
   return packed;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,7 +29,10 @@ struct Packing {
   std::int64_t kept = 1;         // the answer, or the entry, at rows that take part, 1 - kept elsewhere
   std::int64_t kept_entry = 1, hidden_entry = 0;  // entries that say so, for examples
   bool first_rows = false;                        // the first row of every sequence must take part
-  std::vector<RowVector> vectors{};               // after the call's own inputs, in this order
+  bool leading_rows = false;                      // rows that take part must come before hidden ones
+  std::vector<std::size_t> limited_inputs{};      // floats, which must be at most `input_limit` either way
+  double input_limit = std::numeric_limits<double>::infinity();
+  std::vector<RowVector> vectors{};  // after the call's own inputs, in this order
 };
 
 struct PackedInputs {
@@ -39,8 +43,8 @@ struct PackedInputs {
 // The mask's entries, or the answers to the question of them: `kept` at rows that take part.
 ir::Tensor row_truths(const Packing& packing, const ir::Tensor& mask);
 
-// Nothing where the call must take the padded way: a mask with other entries than 0 and 1 or of another rank, no row that takes part, or a first
-// row that is hidden where it counts.
+// Nothing where the call must take the padded way: a mask with other entries than 0 and 1 or of another rank, no row that takes part, a first
+// row that is hidden where it counts, a hidden row before one that takes part where rows are counted, or an input beyond its limit.
 std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vector<ir::Tensor>& inputs);
 
 // The same for sequences that come end to end, of lengths offsets[s + 1] - offsets[s]; `steps` is the extent of Steps. `offsets` start with 0 and never fall.

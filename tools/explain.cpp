@@ -86,7 +86,12 @@ CallExplanation explain_with_some_inputs(const Model& model, const std::vector<I
 }
 
 std::string padding_of(const Model& model) {
-  return model.packing() ? "removed: rows that the mask hides are not computed" : "kept: " + model.padded_because();
+  if (!model.packing()) return "kept: " + model.padded_because();
+  std::string text = "removed: rows that the mask hides are not computed";
+  if (model.packing()->limited_inputs.empty()) return text;
+  text += fmt::format("; in calls with an element beyond {:.6g} either way in", model.packing()->input_limit);
+  for (const std::size_t input : model.packing()->limited_inputs) text += fmt::format(" {}", model.inputs()[input].name);
+  return text + " they are";
 }
 
 nlohmann::json to_json(const CallExplanation& call) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include "api/model.h"
 #include "ir/parse.h"
@@ -121,14 +123,67 @@ TEST(MaskedRows, AreZeroOnEveryWay) {
 }
 
 TEST(MaskedRows, AreZeroWhereTheModelStaysPadded) {
-  // No bound of the scores: keys are not normed.
-  const std::string text = text_of({.bias = filled("-10000"), .keys = "%x"});
+  const std::string largest = "  %largest = reduce_max(%h) {axes = (1)}\n";
+  const std::string text = text_of({.bias = filled("-10000"), .tail = largest, .results = "%h, %largest"});
   const Compiled zero = compiled(text);
   EXPECT_FALSE(zero.model->packing());
   EXPECT_EQ(zero.model->hidden_rows_kept_because(), "");
   EXPECT_TRUE(zero.warnings.empty());
   ModelContext context(zero.model), keep(compiled(text, MaskedRows::Keep).model);
   expect_zero_rows(context.run(inputs_of(some))[0], keep.run(inputs_of(some))[0], some);
+}
+
+// Keys are made of an input of real numbers, which has no bound: the proof takes one, and calls beyond it are as the model computes them.
+TEST(MaskedRows, AreLeftOutWithinTheLimitOfInputs) {
+  const std::string text = text_of({.bias = filled("-1e30"), .keys = "%x", .rows = true});
+  const auto zero = compiled(text).model;
+  ASSERT_TRUE(zero->packing()) << zero->padded_because();
+  ASSERT_EQ(zero->packing()->limited_inputs, std::vector<std::size_t>{2});
+  const double limit = zero->packing()->input_limit;
+  ModelContext context(zero), keep(compiled(text, MaskedRows::Keep).model);
+  auto inputs = inputs_of(some);
+  inputs.emplace_back(ir::DType::F32, std::vector<std::int64_t>{batch, length, width});
+  const auto with_hidden = [&](double number) {
+    ir::Tensor rows(ir::DType::F32, {batch, length, width});
+    for (std::int64_t at = 0; at < rows.elements(); ++at)
+      if (inputs[1].integer_at(at / width) == 0) rows.set_real(at, number);
+    inputs[2] = rows;
+    const auto got = context.run(inputs), wanted = keep.run(inputs);
+    for (std::int64_t at = 0; at < got[0].elements(); ++at) {
+      const bool hidden = inputs[1].integer_at(at / width) == 0;
+      if (hidden) EXPECT_EQ(got[0].real_at(at), 0) << at;
+      else if (std::isnan(wanted[0].real_at(at))) EXPECT_TRUE(std::isnan(got[0].real_at(at))) << at;
+      else EXPECT_NEAR(got[0].real_at(at), wanted[0].real_at(at), 1e-5) << at;
+    }
+    return context.packed_rows().has_value();
+  };
+  EXPECT_TRUE(with_hidden(0));
+  EXPECT_TRUE(with_hidden(limit));
+  EXPECT_TRUE(with_hidden(-limit));
+  EXPECT_FALSE(with_hidden(2 * limit));
+  EXPECT_FALSE(with_hidden(HUGE_VAL));
+  EXPECT_FALSE(with_hidden(std::nan("")));
+}
+
+TEST(MaskedRows, AreLeftOutOfCountsWhereTheyComeLast) {
+  const std::string counted = R"(
+  %tokens = cast(%ids) {to = bool}
+  %entries = cast(%tokens) {to = i64}
+  %count = cumulative_sum(%entries) {axis = 1}
+  %real_count = cast(%count) {to = f32}
+  %count3 = expand_dims(%real_count) {axes = (-1)}
+  %y = mul(%h, %count3)
+)";
+  const std::string text = text_of({.bias = filled("-10000"), .tail = counted, .results = "%y"});
+  const auto zero = compiled(text).model;
+  ASSERT_TRUE(zero->packing()) << zero->padded_because();
+  EXPECT_TRUE(zero->packing()->leading_rows);
+  ModelContext context(zero), keep(compiled(text, MaskedRows::Keep).model);
+  const Rows last{{1, 1, 1, 0, 0}, {1, 0, 0, 0, 0}, {1, 1, 1, 1, 1}};
+  for (const Rows& mask : {some, last, hidden_first}) {
+    expect_zero_rows(context.run(inputs_of(mask))[0], keep.run(inputs_of(mask))[0], mask);
+    EXPECT_EQ(context.packed_rows().has_value(), mask == last);
+  }
 }
 
 TEST(MaskedRows, AreZeroWhereIdsAreTheMask) {

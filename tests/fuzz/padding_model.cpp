@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -33,7 +34,8 @@ class Writer {
     positions();
     line("bias", between(mask_bias()));
     rows();
-    const int layers = chance(0.4) ? 2 : 1;
+    // Each kernel may round f16 and bf16 at other places: one reads the mask.
+    const int layers = chance(0.4) && !model_.narrow ? 2 : 1;
     for (int i = 0; i < layers; ++i) layer(i);
     results();
     const std::string inputs =
@@ -110,7 +112,9 @@ class Writer {
       model_.hidden_entry = 0;
       return where(chance(0.3) ? op("equal", "m4", number("i64", "0")) : hidden_bool("m4"), "low", "zero");
     }
-    switch (random_() % 8) {
+    switch (random_() % 10) {
+      case 8:
+      case 9: return misuse();
       case 0:
         model_.what = "additive";
         meant();
@@ -159,7 +163,7 @@ class Writer {
       }
       case 4: {
         const std::string type = pick({"f32", "f16", "bf16"}), much = number(type, type == "f16" ? "2048" : type == "bf16" ? "256" : "1e8");
-        if (type != "f32") model_.loose = true;
+        if (type != "f32") model_.narrow = true;
         return where(op("greater", op("add", cast(hidden, type), much), much), "low", "zero");
       }
       case 5: {
@@ -175,9 +179,52 @@ class Writer {
         return where(op("and", hidden_bool("m4"), op("greater_equal", place, number(type, "0"))), "low", "zero");
       }
       default: {  // sizes that wrap: arithmetic on sizes in i64 counts as exact (ir/shape_rules.h), for packed and padded calls alike
-        model_.loose = true;
+        model_.wraps_sizes = true;
         const std::string size = op("mul", op("mul", "ns", number("i64", "2305843009213693952")), number("i64", pick({"2", "4", "8"})));
         return where(op("and", hidden_bool("m4"), op("greater_equal", size, number("i64", "0"))), "low", "zero");
+      }
+    }
+  }
+
+  // Masks that are nearly one: read at other keys, lifted somewhere, of fills that do not hide, or hide everything.
+  std::string misuse() {
+    const int kind = static_cast<int>(random_() % 12);
+    model_.what = fmt::format("misuse {}", kind);
+    const std::string hidden = hidden_bool("m4"), plain = where(hidden, "low", "zero"), real = cast("m4", "f32");
+    const auto slice = [&](const std::string& what) { return fresh(fmt::format("strided_slice(%m4) {{{}}}", what)); };
+    switch (kind) {
+      case 0:
+        return op("mul",
+                  cast(op("sub", number("i64", "1"),
+                          cast(slice("starts = (-1), ends = (-9223372036854775807), axes = (3), steps = (-1)"), "i64")),
+                       "f32"),
+                  "low");
+      case 1: return where(op("and", hidden, op("greater", "j", number("i64", "0"))), "low", "zero");
+      case 2: {  // batch and sequence exchanged
+        const std::string turned = fresh("transpose(%" + fresh("dyn.reshape(%m, %" + fresh("shape(s, b)") + ")") + ") {perm = (1, 0)}");
+        return where(cast(op("sub", cast(fresh("expand_dims(%" + turned + ") {axes = (1, 2)}"), "f32"), "one"), "bool"), "low", "zero");
+      }
+      case 3: {  // fills of other dtypes
+        const std::string type = pick({"f16", "bf16", "f64"}), fill = type == "f16"    ? "-65504"
+                                                                      : type == "bf16" ? "-3e38"
+                                                                                       : pick({"-1e308", "-1e39", "-1e4"});
+        if (type != "f64") model_.narrow = true;
+        return cast(op("mul", cast(hidden, type), number(type, fill)), "f32");
+      }
+      case 4: return chance(0.5) ? op("add", plain, plain) : op("mul", plain, number("f32", pick({"2", "0.5", "1e-3", "-1", "1e-38"})));
+      case 5: return op("mul", plain, cast(chance(0.5) ? "j" : "i", "f32"));
+      case 6: return op(pick({"max", "min"}), plain, number("f32", pick({"-20", "-1e9", "-3e38", "0"})));
+      case 7: return op("log", chance(0.5) ? real : op("add", real, number("f32", pick({"1e-9", "1e-38", "1e-45"}))));
+      case 8: return op("div", op("sub", real, "one"), chance(0.5) ? real : op("add", real, number("f32", "1e-20")));
+      case 9:
+        return op("sub", "zero",
+                  op("mul", op("exp", op("mul", cast(hidden, "f32"), number("f32", pick({"5", "20", "88", "89"})))),
+                     number("f32", pick({"1", "100"}))));
+      case 10: return where(op(pick({"or", "xor"}), hidden, op("equal", "i", "j")), "low", "zero");
+      default: {  // the entry that ids of the key choose
+        const std::string picked = fresh("gather(%" + fresh("dyn.reshape(%m, %" + fresh("shape(b*s)") + ")") + ", %" +
+                                         op("mod", "ids", op("add", "ns", number("i64", "1"))) + ") {axis = 0}");
+        return where(cast(op("sub", cast(fresh("expand_dims(%" + picked + ") {axes = (1, 2)}"), "f32"), "one"), "bool"), "low", "zero");
       }
     }
   }
@@ -206,7 +253,7 @@ class Writer {
         continue;
       }
       const bool real = type[0] == 'f' || type[0] == 'b';
-      if (type == "f16" || type == "bf16") model_.loose = true;
+      if (type == "f16" || type == "bf16") model_.narrow = true;
       if (chance(0.25)) {
         value = op(pick({"equal", "less", "greater", "less_equal", "greater_equal"}), value, small(type));
         type = "bool";
@@ -232,7 +279,17 @@ class Writer {
     const std::string distance = op("sub", "j", "i"), real = cast(distance, "f32"), far = op("abs", real);
     const std::string slope = number("f32", pick({"-0.125", "-0.5", "-3", "0.25"}));
     std::string term;
-    switch (random_() % 12) {
+    switch (random_() % 14) {
+      case 12:
+        term = op("mul", far, fresh("constant(f32 (1, 2, 1, 1) [-0.5, " + std::string(pick({"-0.25", "0.25", "-1e30", "nan"})) + "])"));
+        break;
+      case 13: {  // a table of distances, of each head
+        const std::string three = number("i64", "3"), near = op("max", op("min", distance, three), op("neg", three));
+        const std::string found =
+            fresh(fmt::format("gather(%{}, %{}) {{axis = 0}}", fresh("constant(f32 (7, 2) @random(40))"), op("add", near, three)));
+        term = fresh("expand_dims(%" + fresh("transpose(%" + found + ") {perm = (2, 0, 1)}") + ") {axes = (0)}");
+        break;
+      }
       case 0: term = where(op("less_equal", "j", "i"), "zero", "low"); break;
       case 1: term = where(op("less_equal", op("abs", distance), number("i64", "2")), "zero", "low"); break;
       case 2: term = op("mul", far, slope); break;
@@ -256,7 +313,14 @@ class Writer {
     line("table", "constant(f32 (50, 8) @random(1))");
     line("places", "constant(f32 (32, 8) @random(2))");
     line("e", "gather(%table, %ids) {axis = 0}");
-    text_ += "  %from = constant(i64 (1) [0])\n  %to = shape(s)\n  %p = dyn.strided_slice(%places, %from, %to)\n";
+    if (chance(0.12)) {  // positions that are counted from ids
+      const std::string tokens = cast(op("not", op("equal", "ids", number("i64", pick({"0", "7"})))), pick({"i64", "i32"}));
+      const std::string counted = fresh(
+          fmt::format("cumulative_sum(%{}) {{axis = 1, exclusive = {}, reverse = {}}}", tokens, chance(0.7) ? 0 : 1, chance(0.9) ? 0 : 1));
+      line("p", fmt::format("gather(%places, %{}) {{axis = 0}}", chance(0.5) ? counted : op("mul", counted, tokens)));
+    } else {
+      text_ += "  %from = constant(i64 (1) [0])\n  %to = shape(s)\n  %p = dyn.strided_slice(%places, %from, %to)\n";
+    }
     line("x0", "add(%e, %p)");
     model_.real_rows = chance(0.15);
     if (model_.real_rows) line("x1", "add(%x0, %rows)");
@@ -275,24 +339,41 @@ class Writer {
 
   void layer(int index) {
     const std::string gain = fresh(fmt::format("constant(f32 (8) @random({}))", 6 + index));
-    const std::string epsilon = chance(0.8) ? "1e-5" : pick({"0", "-0.05", "-0.3", "1e-12"});
-    const std::string normed = fresh(fmt::format("layer_norm(%{}, %{}) {{axis = -1, epsilon = {}}}", top_, gain, epsilon));
-    const std::string keys = chance(0.85) ? normed : top_;
+    const std::string epsilon = chance(0.8) ? "1e-5" : pick({"0", "-0.05", "-0.3", "-1e-3", "-1e-4", "1e-12"});
+    if (epsilon[0] == '0' || epsilon[0] == '-') model_.brittle = true;
+    if (chance(0.08)) top_ = mixed_rows(top_);
+    const std::string normed = chance(0.8) ? fresh(fmt::format("layer_norm(%{}, %{}) {{axis = -1, epsilon = {}}}", top_, gain, epsilon))
+                                           : op("mul", root_mean_square(epsilon), gain);
+    const std::string keys = chance(0.8)   ? normed
+                             : chance(0.5) ? top_
+                                           : op(pick({"tanh", "sigmoid", "exp", "gelu", "abs", "reciprocal"}), top_);
     const std::string scale = chance(0.7) ? "1" : pick({"30", "1e4", "1e16", "1e32"});
-    if (scale != "1") model_.loose = true;
+    if (scale == "1e16" || scale == "1e32") model_.brittle = true;
     const std::string q0 = op("matmul", normed, weight(3 + 10 * index, scale)), k0 = op("matmul", keys,
                                                                                         weight(4 + 10 * index, chance(0.5)       ? "1"
                                                                                                                : scale == "1e32" ? "1"
                                                                                                                                  : scale));
     const std::string v0 = op("matmul", normed, weight(5 + 10 * index, "1"));
     const std::string q = heads(q0, "(0, 2, 1, 3)"), v = heads(v0, "(0, 2, 1, 3)");
-    std::string mixed;
+    std::string mixed, bias = "bias";
+    if (index > 0 && chance(0.2)) {  // another mask than the first layer's
+      model_.what += " + other";
+      bias = chance(0.3)   ? op("neg", "bias")
+             : chance(0.5) ? op("mul", "bias", number("f32", pick({"0.1", "0", "1e-4"})))
+                           : where(hidden_bool("m4"), "zero", "low");
+    }
     if (chance(0.5)) {
-      mixed = fresh(fmt::format("attention(%{}, %{}, %{}, %bias) {{scale = 0.5}}", q, heads(k0, "(0, 2, 1, 3)"), v));
+      mixed = fresh(fmt::format("attention(%{}, %{}, %{}, %{}) {{scale = 0.5}}", q, heads(k0, "(0, 2, 1, 3)"), v, bias));
+    } else if (chance(0.3)) {
+      const std::string scores = op("mul", op("matmul", q, heads(k0, "(0, 2, 3, 1)")), number("f32", "0.5"));
+      const std::string border = number("f32", pick({"-100", "0", "-1e30"}));
+      const std::string chosen =
+          chance(0.5) ? where(op("less", bias, border), "low", scores) : where(op("less", border, bias), scores, "low");
+      mixed = op("matmul", fresh(fmt::format("softmax(%{}) {{axis = -1}}", chosen)), v);
     } else {
       const std::string scores = op("mul", op("matmul", q, heads(k0, "(0, 2, 3, 1)")), number("f32", "0.5"));
       const bool selects = model_.what == "selected" && chance(0.5);
-      const std::string biased = selects ? where(hidden_bool("m4"), "low", scores) : op("add", scores, "bias");
+      const std::string biased = selects ? where(hidden_bool("m4"), "low", scores) : op("add", scores, bias);
       mixed = op("matmul", fresh(fmt::format("softmax(%{}) {{axis = -1}}", biased)), v);
     }
     const std::string together = fresh(fmt::format("transpose(%{}) {{perm = (0, 2, 1, 3)}}", mixed)), shape = fresh("shape(b, s, 8)");
@@ -304,6 +385,33 @@ class Writer {
           fresh(fmt::format("dyn.reshape(%{}, %{})", op("tanh", op("matmul", flat, weight(8 + 10 * index, "1"))), fresh("shape(b, s, 8)")));
     }
     top_ = laid_out(out);
+  }
+
+  // x / sqrt(mean(x^2) + epsilon), or nearly.
+  std::string root_mean_square(const std::string& epsilon) {
+    const std::string squared = chance(0.9) ? op("mul", top_, top_) : op("mul", top_, op("abs", top_));
+    const std::string mean = fresh(fmt::format("reduce_mean(%{}) {{axes = ({}), keepdims = 1}}", squared, chance(0.95) ? "-1" : "1"));
+    const std::string root = op("sqrt", op("add", mean, number("f32", epsilon)));
+    return chance(0.5) ? op("div", top_, root) : op("mul", top_, op("reciprocal", root));
+  }
+
+  // What hidden rows reach others by.
+  std::string mixed_rows(const std::string& rows) {
+    model_.what += " + mixed";
+    switch (random_() % 8) {
+      case 0: return op("add", rows, fresh(fmt::format("reduce_mean(%{}) {{axes = (1), keepdims = 1}}", rows)));
+      case 1: return fresh(fmt::format("cumulative_sum(%{}) {{axis = 1}}", rows));
+      case 2: return op("mul", rows, fresh(fmt::format("softmax(%{}) {{axis = 1}}", rows)));
+      case 3: return op("sub", rows, fresh(fmt::format("reduce_max(%{}) {{axes = (1), keepdims = 1}}", rows)));
+      case 4:
+        return fresh(fmt::format("strided_slice(%{}) {{starts = (-1), ends = (-9223372036854775807), axes = (1), steps = (-1)}}", rows));
+      case 5: {
+        const std::string joined = fresh(fmt::format("dyn.reshape(%{}, %{})", rows, fresh("shape(b, 8, s)")));
+        return fresh(fmt::format("transpose(%{}) {{perm = (0, 2, 1)}}", joined));
+      }
+      case 6: return fresh(fmt::format("layer_norm(%{}, %one) {{axis = 1, epsilon = 1e-5}}", rows));
+      default: return op("add", rows, fresh(fmt::format("reduce_sum(%{}) {{axes = (0, 1), keepdims = 1}}", rows)));
+    }
   }
 
   // Rows by way of other layouts.
@@ -329,7 +437,7 @@ class Writer {
     line("h", "add(%" + top_ + ", %zero)");
     std::vector<std::string> names;
     if (chance(0.8)) names.push_back("%h");
-    const int pooling = static_cast<int>(random_() % 9);
+    const int pooling = static_cast<int>(random_() % 13);
     const std::string entries = fresh(fmt::format("expand_dims(%{}) {{axes = (-1)}}", masked_by_ids_ ? "ids" : "m"));
     const auto sum = [&](const std::string& value) { return fresh(fmt::format("reduce_sum(%{}) {{axes = (1)}}", value)); };
     const auto shown = [&] { return where(hidden_bool(entries), "zero", "one"); };
@@ -339,12 +447,13 @@ class Writer {
     } else if (pooling == 3) {
       line("pooled", fmt::format("reduce_sum(%{}) {{axes = (1)}}", where(hidden_bool(entries), "zero", "h")));
     } else if (pooling == 4) {  // weights that a wrong arithmetic takes for 0 at hidden rows
-      const std::string type = pick({"f32", "f16", "i32", "u8", "bf16"}), much = number(type, type == "f16"    ? "2048"
-                                                                                              : type == "bf16" ? "256"
-                                                                                              : type == "u8"   ? "255"
-                                                                                              : type == "i32"  ? "2147483647"
-                                                                                                               : "1e8");
-      if (type == "f16" || type == "bf16") model_.loose = true;
+      const std::string type = model_.narrow ? pick({"f32", "i32", "u8"}) : pick({"f32", "f16", "i32", "u8", "bf16"}),
+                        much = number(type, type == "f16"    ? "2048"
+                                            : type == "bf16" ? "256"
+                                            : type == "u8"   ? "255"
+                                            : type == "i32"  ? "2147483647"
+                                                             : "1e8");
+      if (type == "f16" || type == "bf16") model_.narrow = true;
       const std::string w = op("add", cast(entries, type), much), taken = cast(op(pick({"greater", "less"}), w, much), "f32");
       line("pooled", fmt::format("reduce_sum(%{}) {{axes = (1)}}", op("mul", "h", taken)));
     } else if (pooling == 5) {
@@ -352,6 +461,20 @@ class Writer {
       line("pooled", fmt::format("squeeze(%{}) {{axes = (1)}}", first));
     } else if (pooling == 6) {
       line("pooled", "dyn.reshape(%h, %" + fresh("shape(b*s, 8)") + ")");
+    } else if (pooling == 9) {  // largest of what takes part
+      line("pooled", fmt::format("reduce_max(%{}) {{axes = (1)}}", where(hidden_bool(entries), pick({"low", "zero"}), "h")));
+    } else if (pooling == 10) {  // weights times rows, as a product
+      const std::string w = fresh(fmt::format("transpose(%{}) {{perm = (0, 2, 1)}}", shown()));
+      line("pooled", fmt::format("squeeze(%{}) {{axes = (1)}}", op("matmul", w, "h")));
+    } else if (pooling == 11) {  // over all there is
+      const std::string kind = pick({"reduce_mean", "reduce_sum"});
+      const bool all = chance(0.3);
+      model_.reads_length = all || kind == "reduce_mean";
+      const std::string value = chance(0.5) ? op("mul", "h", shown()) : "h";
+      line("pooled", fmt::format("{}(%{}) {{axes = ({})}}", kind, value, all ? "0, 1" : "1"));
+    } else if (pooling == 12) {  // weights that are nearly 0 where hidden
+      const std::string w = op(pick({"mul", "max", "add", "pow"}), shown(), number("f32", pick({"1e-30", "0", "1", "2"})));
+      line("pooled", sum(op("mul", "h", w)).insert(0, "add(%") + ", %zero)");
     } else if (pooling == 7 && chance(0.5)) {
       line("pooled", "reduce_max(%h) {axes = (1)}");
     } else {
@@ -405,6 +528,13 @@ std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t 
   add("an empty sequence", [](auto b, auto s) { return b != 1 && s < 4; });
   add("hidden first", [](auto b, auto s) { return s > 0 && s != b + 1; });
   add("none", [](auto, auto) { return false; });
+  for (const double number : {1e9, 1e18, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    if (!model.real_rows || (model.brittle && std::isfinite(number))) continue;
+    const auto shown = [](auto b, auto s) { return s < 2 * b + 1; };
+    add(fmt::format("hidden rows of {}", number), shown);
+    for (std::int64_t at = 0; at < batch * length * 8; ++at)
+      if (!shown(at / 8 / length, at / 8 % length)) calls.back().inputs.back().set_real(at, number);
+  }
   if (model.mask == 1 && model.mask_dtype != DType::Bool) {
     add("an entry of 2", [](auto b, auto s) { return s < 4 - b; });
     set_entry(calls.back().inputs[1], 2, 2);

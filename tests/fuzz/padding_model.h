@@ -15,10 +15,11 @@ struct PaddingModel {
   std::string what;      // how its mask is made, for counting
   std::size_t mask = 0;  // input of dims (batch, sequence)
   ir::DType mask_dtype = ir::DType::I64;
-  // Rounding decides results: scores far apart, or arithmetic on f16 and bf16, which kernels carry out in f32. Packed and padded calls are equal, and the evaluator's
-  // results may be others.
-  bool loose = false;
-  bool real_rows = false;  // input 1 + mask's position holds rows of real numbers
+  bool narrow = false;        // it computes in f16 or bf16, which kernels may carry out in f32
+  bool brittle = false;       // where rows are no ordinary numbers it overflows or cancels in floats, and not in doubles
+  bool reads_length = false;  // results are not those of sequences cut to their rows
+  bool wraps_sizes = false;   // its arithmetic on sizes leaves 64 bits, where programs compute as if there were more
+  bool real_rows = false;     // input 1 + mask's position holds rows of real numbers
   // Entries by which the model's author means a row that takes part, or not; nothing where the circuit means nothing.
   std::optional<std::int64_t> kept_entry{}, hidden_entry{};
 };

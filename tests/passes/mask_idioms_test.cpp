@@ -1,6 +1,9 @@
 // Masks as exporters write them: packed where the bias proves which keys take part and what rows see of one another, left alone where it doesn't.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <utility>
+
 #include "tests/passes/padded_encoder.h"
 
 namespace anydim::passes {
@@ -179,9 +182,11 @@ TEST(MaskIdioms, FillsThatMayNotHide) {
   const auto filled = [](const char* fill) { return replaced(additive, "-3.4028234663852886e38", fill); };
   EXPECT_EQ(refusal({.bias = filled("-500")}),
             "%m adds -500 to the scores of masked keys, which does not hide them in attention 'Attention' (%a)");
-  EXPECT_EQ(refusal({.bias = filled("-10000"), .keys = "%x"}),
-            "attention 'Attention' (%a) adds -10000 to the scores of masked keys, which does not hide them from any score, and nothing "
-            "bounds its scores: queries and keys are not layer norms times weights, or their epsilon is not positive");
+  for (const char* fill : {"-10000", "-3.4028234663852886e+38"})
+    EXPECT_EQ(refusal({.bias = filled(fill), .epsilon = "0"}),
+              std::string("attention 'Attention' (%a) adds ") + fill +
+                  " to the scores of masked keys, which does not hide them from any score, and nothing bounds its scores: queries or keys "
+                  "are made of what may be any number");
   EXPECT_EQ(refusal({.bias = filled("10000")}), "%m does not decide which keys take part in attention 'Attention' (%a)");
 }
 
@@ -311,14 +316,72 @@ TEST(MaskIdioms, WeightsOfSumsThatAreRounded) {
 // ---- Scores ----
 
 TEST(MaskIdioms, FillsThatOnlyABoundMakesHide) {
-  for (const char* fill : {"-1e30", "-1e37"}) {
+  for (const char* fill : {"-1e30", "-1e37", "-3.4028235e+38"}) {
     const std::string bias = replaced(additive, "-3.4028234663852886e38", fill);
     expect_same({.bias = bias}, DType::I64);
-    EXPECT_TRUE(refusal({.bias = bias, .keys = "%x"}).find("nothing bounds its scores") != std::string::npos) << fill;
     for (const char* epsilon : {"0", "-0.1"})
       EXPECT_TRUE(refusal({.bias = bias, .epsilon = epsilon}).find("nothing bounds its scores") != std::string::npos) << epsilon;
   }
-  expect_same({.bias = replaced(additive, "-3.4028234663852886e38", "-1e38"), .keys = "%x"}, DType::I64);
+}
+
+// What bounds keys beside a norm: tables that ids are looked up in, sums, products with weights, functions with a bound.
+TEST(MaskIdioms, KeysOfKnownRange) {
+  const std::string before = R"(
+  %kh = tanh(%x)
+  %kg = gelu(%x)
+  %ksum = add(%kh, %kg)
+  %ksq = mul(%ksum, %ksum)
+  %kmean = reduce_mean(%x) {axes = (-1), keepdims = 1}
+  %kall = concat(%ksq, %x) {axis = 2}
+  %khalf = strided_slice(%kall) {starts = (4), ends = (12), axes = (2)}
+  %kcentred = sub(%khalf, %kmean)
+  %ksoft = softmax(%kcentred) {axis = -1}
+)";
+  for (const char* keys : {"%x", "%kh", "%ksum", "%kcentred", "%ksoft"}) {
+    SCOPED_TRACE(keys);
+    expect_same({.bias = replaced(additive, "-3.4028234663852886e38", "-10000"), .keys = keys, .before = before}, DType::I64);
+  }
+}
+
+// x / sqrt(mean(x^2) + epsilon), of what may be any number.
+TEST(MaskIdioms, KeysOfARootMeanSquareNorm) {
+  const std::string norm = R"(
+  %two = constant(f32 () [2])
+  %eps = constant(f32 () [1e-6])
+  %unit = constant(f32 () [1])
+  %odd = div(%unit, %n)
+  %square = pow(%odd, %two)
+  %mean = reduce_mean(%square) {axes = (-1), keepdims = 1}
+  %more = add(%mean, %eps)
+  %root = sqrt(%more)
+  %inverse = reciprocal(%root)
+  %rms = mul(%odd, %inverse)
+)";
+  const std::string weak = replaced(additive, "-3.4028234663852886e38", "-10000");
+  expect_same({.bias = weak, .keys = "%rms", .before = norm}, DType::I64);
+  expect_same({.bias = weak, .keys = "%rms", .before = replaced(norm, "mul(%odd, %inverse)", "div(%odd, %root)")}, DType::I64);
+  expect_same({.bias = weak, .keys = "%rms", .before = replaced(norm, "pow(%odd, %two)", "mul(%odd, %odd)")}, DType::I64);
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"[1e-6]", "[0]"}, {"[1e-6]", "[-1e-6]"}, {"pow(%odd, %two)", "pow(%n, %two)"}, {"axes = (-1)", "axes = (1)"}, {"[2]", "[3]"}}) {
+    SCOPED_TRACE(to);
+    EXPECT_TRUE(refusal({.bias = weak, .keys = "%rms", .before = replaced(norm, from, to)}).find("nothing bounds") != std::string::npos);
+  }
+}
+
+// Nothing bounds an input of real numbers: the run must, and the proof says how far.
+TEST(MaskIdioms, InputsOfRealNumbersAreLimited) {
+  const auto limit = [](const char* fill) {
+    const PackingResult result = remove_padding(module_of({.bias = replaced(additive, "-3.4028234663852886e38", fill),
+                                                           .keys = "%real_rows",
+                                                           .inputs = ", %real_rows: Tensor[(b, s, 8), f32]"}),
+                                                PackedForm::Zeroed);
+    EXPECT_TRUE(result.packed) << result.reason;
+    if (!result.packed) return 0.0;
+    EXPECT_EQ(result.packed->plan.limited_inputs.size(), std::isfinite(result.packed->plan.input_limit) ? 1u : 0u);
+    return result.packed->plan.input_limit;
+  };
+  EXPECT_EQ(limit("-3.4028234663852886e38"), 1e8);
+  EXPECT_EQ(limit("-2000"), 1e4);
 }
 
 TEST(MaskIdioms, KeptKeysMayHaveANegativeConstant) {
@@ -345,6 +408,23 @@ TEST(MaskIdioms, FunctionsOfTheDistance) {
     SCOPED_TRACE(term);
     expect_same({.bias = distance + "  %term = " + term + "\n  %bias = add(%padding, %term)\n"}, DType::I64);
   }
+}
+
+TEST(MaskIdioms, SlopesOfEachHead) {
+  const std::string slopes = numbers + positions + added + R"(
+  %slopes = constant(f32 (2, 1, 1) [-0.5, -0.25])
+  %distance = sub(%j, %i)
+  %real_distance = cast(%distance) {to = f32}
+  %far = abs(%real_distance)
+  %nearer = mul(%far, %slopes)
+  %bias = add(%nearer, %padding)
+)";
+  expect_same({.bias = slopes, .tail = mean_pooling, .results = "%h, %mean"}, DType::I64);
+  expect_same({.bias = replaced(slopes, "(2, 1, 1)", "(1, 2, 1, 1)")}, DType::I64);
+  EXPECT_EQ(refusal({.bias = replaced(slopes, "[-0.5, -0.25]", "[-0.5, 1e38]")}),
+            "%m does not decide which keys take part in attention 'Attention' (%a)");
+  EXPECT_EQ(refusal({.bias = replaced(slopes, "[-0.5, -0.25]", "[-0.5, nan]")}),
+            "%m does not decide which keys take part in attention 'Attention' (%a)");
 }
 
 // ---- Questions ----
@@ -383,16 +463,6 @@ TEST(MaskIdioms, OtherThingsThatAreAdded) {
 )";
   EXPECT_EQ(refusal({.bias = limited, .inputs = ", %extra: Tensor[(s, s), f32]"}),
             "%extra is added to the scores beside %m in attention 'Attention' (%a), and may be any number");
-  const std::string slopes = numbers + positions + added + R"(
-  %slopes = constant(f32 (2, 1, 1) [0.5, 0.25])
-  %distance = sub(%j, %i)
-  %real_distance = cast(%distance) {to = f32}
-  %nearer = mul(%real_distance, %slopes)
-  %bias = add(%nearer, %padding)
-)";
-  EXPECT_EQ(refusal({.bias = slopes}),
-            "the bias of attention 'Attention' (%a) is not known element by element: a constant of several elements must be an input of "
-            "the region");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ fn @main(%ids: Tensor[(b, s), i64]{}{}) where b in [0, 64], s in [0, 32] {{
   %p = dyn.strided_slice(%places, %from, %to)
   %x = add(%e, %p)
   %n = layer_norm(%x, %gain) {{axis = -1, epsilon = {}}}
+{}
   %q0 = matmul(%n, %wq)
   %k0 = matmul({}, %wk)
   %v0 = matmul(%n, %wv)
@@ -48,7 +49,7 @@ fn @main(%ids: Tensor[(b, s), i64]{}{}) where b in [0, 64], s in [0, 32] {{
 }}
 )",
                      encoder.mask == "%m" ? fmt::format(", %m: Tensor[(b, s), {}]", encoder.mask_type) : "", encoder.inputs,
-                     encoder.epsilon, encoder.keys, encoder.bias, encoder.tail, encoder.results);
+                     encoder.epsilon, encoder.before, encoder.keys, encoder.bias, encoder.tail, encoder.results);
 }
 
 Module module_of(const Encoder& encoder) {

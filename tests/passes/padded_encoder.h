@@ -19,6 +19,7 @@ struct Encoder {
   std::string keys = "%n";       // what keys are a product of
   std::string inputs{};          // further parameters, each after a comma
   std::string epsilon = "1e-5";  // of the layer norm
+  std::string before{};          // bindings after %n, before keys
   std::string mask = "%m";       // what %m is, or "%ids": the ids are the mask, and there is no %m
 };
 

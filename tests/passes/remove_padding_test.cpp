@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/passes/padded_encoder.h"
 
 namespace anydim::passes {
@@ -118,6 +122,61 @@ TEST(RemovePadding, ReshapesThatAreUndone) {
             "dyn.reshape (%flat_h) makes something of rows that hidden ones may change");
 }
 
+// Of what hidden rows have one number in.
+TEST(RemovePadding, OtherPoolings) {
+  const auto pooled = [](const char* fill, const char* reduction) {
+    return std::string(R"(
+  %m3 = expand_dims(%m) {axes = (-1)}
+  %shown3 = cast(%m3) {to = bool}
+  %low3 = constant(f32 () [)") +
+           fill + R"(])
+  %bounded = tanh(%h)
+  %chosen = where(%shown3, %bounded, %low3)
+  %pooled = )" +
+           reduction + "\n";
+  };
+  const auto encoder = [&](const char* fill, const char* reduction) {
+    return Encoder{.bias = additive, .tail = pooled(fill, reduction), .results = "%pooled"};
+  };
+  for (const char* fill : {"-1e9", "-2", "-inf"}) expect_same(encoder(fill, "reduce_max(%chosen) {axes = (1)}"), DType::I64);
+  expect_same(encoder("-1e9", "reduce_max(%chosen) {axes = (1), keepdims = 1}"), DType::I64);
+  for (const char* fill : {"1e9", "inf"}) expect_same(encoder(fill, "reduce_min(%chosen) {axes = (1)}"), DType::I64);
+  expect_same(encoder("0", "reduce_mean(%chosen) {axes = (1)}"), DType::I64);
+  expect_same(encoder("0", "reduce_sum(%chosen) {axes = (0, 1)}"), DType::I64);
+  expect_same(encoder("0", "reduce_sum(%chosen) {axes = (0, 1), keepdims = 1}"), DType::I64);
+  for (const auto& [fill, reduction] : std::vector<std::pair<const char*, const char*>>{{"0", "reduce_max(%chosen) {axes = (1)}"},
+                                                                                        {"-1e9", "reduce_min(%chosen) {axes = (1)}"}})
+    EXPECT_EQ(refusal(encoder(fill, reduction)),
+              std::string(reduction).substr(0, 10) + " (%pooled) compares rows of %chosen that hidden ones may change");
+  EXPECT_EQ(refusal(encoder("1", "reduce_mean(%chosen) {axes = (1)}")),
+            "reduce_mean (%pooled) sums rows of %chosen that are not provably 0 where hidden");
+  EXPECT_EQ(refusal(encoder("0", "reduce_mean(%chosen) {axes = (0, 1)}")), "reduce_mean (%pooled) sums rows of several sequences");
+}
+
+// Positions that are counted from ids, as RoBERTa does: right where hidden rows come last.
+TEST(RemovePadding, CountedPositions) {
+  const auto counted = [](const char* exclusive) {
+    return std::string(R"(
+  %padding_id = constant(i64 () [1])
+  %is_padding = equal(%ids, %padding_id)
+  %is_token = not(%is_padding)
+  %entries = cast(%is_token) {to = i32}
+  %counted = cumulative_sum(%entries) {axis = 1, exclusive = )") +
+           exclusive + R"(}
+  %real_count = cast(%counted) {to = f32}
+  %c3 = expand_dims(%real_count) {axes = (-1)}
+  %y = mul(%h, %c3)
+)";
+  };
+  for (const char* exclusive : {"0", "1"}) {
+    const PackingResult result =
+        remove_padding(module_of({.bias = additive, .tail = counted(exclusive), .results = "%y"}), PackedForm::Zeroed);
+    ASSERT_TRUE(result.packed) << result.reason;
+    EXPECT_TRUE(result.packed->plan.leading_rows);
+  }
+  EXPECT_EQ(refusal({.bias = additive, .tail = counted("0, reverse = 1"), .results = "%y"}), "cumulative_sum (%counted) works across rows");
+}
+
 TEST(RemovePadding, FirstRowsNeedTheirOwnCheck) {
   const std::string tail = R"(
   %cls = strided_slice(%h) {starts = (0), ends = (1), axes = (1)}
@@ -144,7 +203,7 @@ TEST(RemovePadding, NearMisses) {
   EXPECT_EQ(refusal({.mask_type = "f32", .bias = "  %bias = expand_dims(%m) {axes = (1, 2)}"}),
             "%m does not decide which keys take part in attention 'Attention' (%a)");
   EXPECT_EQ(refusal({.bias = additive, .tail = "  %mean = reduce_mean(%h) {axes = (1)}", .results = "%mean"}),
-            "reduce_mean (%mean) makes something of rows that hidden ones may change");
+            "reduce_mean (%mean) sums rows of %h that are not provably 0 where hidden");
   EXPECT_EQ(refusal({.bias = additive, .tail = "  %sum = reduce_sum(%h) {axes = (1)}", .results = "%sum"}),
             "reduce_sum (%sum) sums rows of %h that are not provably 0 where hidden");
   EXPECT_EQ(refusal({.bias = additive, .tail = "  %soft = softmax(%h) {axis = 1}", .results = "%soft"}),

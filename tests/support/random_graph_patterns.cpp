@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/support/random_graph_builder.h"
 
 namespace anydim::tests::random_graphs {
@@ -38,8 +40,8 @@ void Builder::attention() {
   auto fitting = values_of(
       [&](const TensorType& found) { return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back() == mine.dims.back(); });
   std::vector<ValueId> operands{q, pick(fitting), pick(fitting)};
-  if (chance(40)) operands.push_back(any(DType::F32));
-  apply(Op::attention, operands, {{"scale", 0.5}});
+  if (chance(50)) operands.push_back(any(chance(80) ? DType::F32 : DType::Bool));
+  apply(Op::attention, operands, {{"scale", 0.5}, {"fill", chance(50) ? -1e9 : -std::numeric_limits<double>::infinity()}});
 }
 
 // Heads are split from a [.., s, 6] or [.., s, 4] value.
