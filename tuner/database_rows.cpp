@@ -37,7 +37,7 @@ std::int64_t Database::Connection::environment_id(const Environment& environment
       sqlite,
       "SELECT id FROM environments WHERE device = ? AND target = ? AND driver = ? AND generator = ? AND precision = ? AND threads = ?");
   bind(select);
-  internal_check(select.step(), "what was inserted is there");
+  if (!select.step()) sqlite.damaged("an environment that was inserted cannot be found");
   return select.integer();
 }
 
@@ -46,7 +46,7 @@ std::int64_t Database::Connection::region_id(std::string_view identity) const {
   insert.bind(identity).run();
   sqlite::Statement select(sqlite, "SELECT id FROM regions WHERE identity = ?");
   select.bind(identity);
-  internal_check(select.step(), "what was inserted is there");
+  if (!select.step()) sqlite.damaged("a region that was inserted cannot be found");
   return select.integer();
 }
 

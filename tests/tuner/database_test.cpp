@@ -327,17 +327,18 @@ TEST_F(DatabaseTest, ADamagedFileIsSaid) {
   });
 }
 
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 // The list of regions is read from an index, and the rows that name a region from their tables: each place of the name is damaged in turn.
 TEST_F(DatabaseTest, AnIndexThatTheTablesContradictIsSaid) {
   {
     Database database(file(), Access::Write);
     fill(database);
   }
-  const auto read = [](const std::string& name) {
-    std::ifstream stream(name, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(stream), {});
-  };
-  const std::string whole = read(file().string());
+  const std::string whole = bytes_of(file());
   int said = 0;
   for (std::size_t at = whole.find("region A"); at != std::string::npos; at = whole.find("region A", at + 1)) {
     std::string damaged = whole;
