@@ -191,7 +191,7 @@ class AttentionEmitter {
       emit_pack_rows(kernel_, task,
                      {.program = form_.q,
                       .dtype = product_,
-                      .row = form_.row.symbol,
+                      .row = form_.row.variable,
                       .inner = form_.depth,
                       .first_row = first_row_,
                       .rows = task_rows_,
@@ -287,9 +287,9 @@ class AttentionEmitter {
     auto& builder = kernel_.at(rows);
     Value *left = nullptr, *left_stride = nullptr;
     if (query_) {
-      rows.define(form_.row.symbol, builder.CreateAdd(first_row_, share.first));
+      rows.define(form_.row.variable, builder.CreateAdd(first_row_, share.first));
       left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), product_,
-                          query_->offset + Dim::symbol(form_.row.symbol) * query_->row_stride);
+                          query_->offset + form_.row.index() * query_->row_stride);
       left_stride = emit_index(kernel_, rows, query_->row_stride);
     } else {
       left_stride = emit_index(kernel_, kernel_.root(), query_stride());
@@ -313,11 +313,11 @@ class AttentionEmitter {
       Value* maximum = load_scalar(maxima_, builder.CreateAdd(share.first, r));
       store_vector(row_maxima_, builder.CreateMul(r, kernel_.constant(lanes_)), kernel_.splat(maximum, static_cast<unsigned>(lanes_)));
     });
-    for_vectors(kernel_, rows, {.symbol = form_.key.symbol, .first = first_key_, .count = block_keys_, .width = lanes_},
+    for_vectors(kernel_, rows, {.variable = form_.key.variable, .first = first_key_, .count = block_keys_, .width = lanes_},
                 [&](Scope& vectors, Value* j) {
                   kernel_.loop(vectors, kernel_.constant(0), share.count, 1, [&](Scope& point, Value* r) {
                     auto& builder = kernel_.at(point);
-                    point.define(form_.row.symbol, builder.CreateAdd(builder.CreateAdd(first_row_, share.first), r));
+                    point.define(form_.row.variable, builder.CreateAdd(builder.CreateAdd(first_row_, share.first), r));
                     Value* place = builder.CreateAdd(builder.CreateMul(r, kernel_.constant(schedule_.block_keys)), j);
                     score.set_accumulated(0, load_vector(scores_, place), point);
                     Value* value = score.value(point, static_cast<std::int32_t>(form_.score.steps.size()) - 1);
@@ -339,7 +339,7 @@ class AttentionEmitter {
       Value* before = load_scalar(maxima_, builder.CreateAdd(share.first, r));
       builder.CreateStore(kernel_.splat(before, static_cast<unsigned>(lanes_)), running);
       Value* first = builder.CreateMul(r, kernel_.constant(schedule_.block_keys));
-      for_vectors(kernel_, row, {.symbol = form_.key.symbol, .first = first_key_, .count = block_keys_, .width = lanes_},
+      for_vectors(kernel_, row, {.variable = form_.key.variable, .first = first_key_, .count = block_keys_, .width = lanes_},
                   [&](Scope& vectors, Value* j) {
                     auto& b = kernel_.at(vectors);
                     Value* place = b.CreateAdd(first, j);
@@ -410,8 +410,8 @@ class AttentionEmitter {
     for_groups(rows, width_stride_, narrow, [&](Scope& group, Value* variant, Value* column, Value* columns) {
       Value *right = nullptr, *panel_stride = nullptr, *right_stride = nullptr;
       if (values_) {
-        const Dim at = values_->offset + Dim::symbol(form_.key.symbol) * values_->row_stride;
-        group.define(form_.key.symbol, first_key_);
+        const Dim at = values_->offset + form_.key.index() * values_->row_stride;
+        group.define(form_.key.variable, first_key_);
         right = emit_pointer(kernel_, group, kernel_.buffer(static_cast<std::size_t>(values_->buffer)), dtype_, at);
         right_stride = emit_index(kernel_, group, values_->row_stride);
         kernel_.at(group);
@@ -447,7 +447,7 @@ class AttentionEmitter {
     Value* width = emit_index(kernel_, kernel_.root(), form_.width.extent);
     kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
       auto& builder = kernel_.at(row);
-      row.define(form_.row.symbol, builder.CreateAdd(first_row_, r));
+      row.define(form_.row.variable, builder.CreateAdd(first_row_, r));
       // Without keys the output is an empty sum; with keys that are all -infinity it is 0 / 0, as softmax gives.
       Value* one = llvm::ConstantFP::get(element_, 1);
       Value* sum = reduce(load_vector(sums_, builder.CreateMul(r, kernel_.constant(lanes_))),
@@ -457,7 +457,7 @@ class AttentionEmitter {
       Value* base = builder.CreateMul(r, width_stride_);
       const auto constant = form_.width.extent.constant();
       for_vectors(kernel_, row,
-                  {.symbol = form_.width.symbol,
+                  {.variable = form_.width.variable,
                    .first = kernel_.constant(0),
                    .count = width,
                    .width = lanes_,

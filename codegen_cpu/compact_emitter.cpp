@@ -64,8 +64,8 @@ std::vector<ir::Schedule> compact_candidates() { return {{.name = "compact", .fi
 double compact_cost(const PlanInputs& inputs, std::span<const std::int64_t> keys, int threads) {
   const auto& form = std::get<ir::CompactForm>(inputs.form.skeleton);
   const double points = points_at(inputs, form.space, keys);
-  const std::string symbol = form.space.empty() ? std::string() : form.space.back().symbol;
-  const double cycles = points * (3 + point_cycles(inputs, form.program, {}, symbol, 1));
+  const ir::DimLeaf run = form.space.empty() ? ir::DimLeaf() : form.space.back().variable;
+  const double cycles = points * (3 + point_cycles(inputs, form.program, {}, run, 1));
   return launch_seconds(cycles, traffic_bytes(inputs, points), 1, threads);
 }
 

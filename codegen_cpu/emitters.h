@@ -37,7 +37,7 @@ struct RowStages {
   unsigned unroll = 1;                      // vectors a step of the loop
   // Where rows are segments: which, and the iteration that counts them.
   const ir::Segments* segments = nullptr;
-  std::string segment_symbol{};
+  ir::DimLeaf segment_variable{};
 };
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);
 

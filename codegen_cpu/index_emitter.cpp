@@ -37,14 +37,13 @@ class Emission {
   unsigned width() const { return scope_.lanes().width; }
 
   llvm::Value* leaf(const Dim& dim, Scope& home, bool spread) {
-    internal_check(dim.leaf().is_symbol(), "an index expression mentions symbols only");
-    llvm::Value* found = scope_.find(dim.leaf().symbol);
-    internal_check(found != nullptr, "the symbol " + dim.leaf().symbol + " of an index expression is defined");
+    llvm::Value* found = scope_.find(dim.leaf());
+    internal_check(found != nullptr, "the leaf " + to_string(dim.leaf()) + " of an index expression is defined");
     if (!spread) {
       internal_check(!found->getType()->isVectorTy(), "a uniform index expression mentions uniform symbols only");
       return found;
     }
-    if (found->getType()->isVectorTy() || dim.leaf().symbol != scope_.lanes().symbol) return found;
+    if (found->getType()->isVectorTy() || dim.leaf() != scope_.lanes().variable) return found;
     llvm::IRBuilder<>& at = code(home);
     std::vector<llvm::Constant*> steps;
     for (unsigned lane = 0; lane < width(); ++lane) steps.push_back(at.getInt64(lane));
@@ -178,7 +177,7 @@ Scope& home_of(KernelBuilder& kernel, Scope& scope, const Dim& dim) {
   Scope* deepest = &kernel.root();
   for (const ir::DimLeaf& leaf : dim.leaves()) {
     Scope* home = nullptr;
-    internal_check(scope.find(leaf.symbol, &home) != nullptr, "the symbol " + leaf.symbol + " of an index expression is defined");
+    internal_check(scope.find(leaf, &home) != nullptr, "the leaf " + to_string(leaf) + " of an index expression is defined");
     if (home->depth() > deepest->depth()) deepest = home;
   }
   return *deepest;
@@ -187,22 +186,22 @@ Scope& home_of(KernelBuilder& kernel, Scope& scope, const Dim& dim) {
 bool differs_between_lanes(Scope& scope, const Dim& dim) {
   if (scope.lanes().width == 1) return false;
   for (const ir::DimLeaf& leaf : dim.leaves()) {
-    if (leaf.symbol == scope.lanes().symbol) return true;
-    if (llvm::Value* value = scope.find(leaf.symbol); value && value->getType()->isVectorTy()) return true;
+    if (leaf == scope.lanes().variable) return true;
+    if (llvm::Value* value = scope.find(leaf); value && value->getType()->isVectorTy()) return true;
   }
   return false;
 }
 
 std::optional<Dim> lane_stride(Scope& scope, const Dim& dim, const ir::SymbolTable& symbols) {
   if (!differs_between_lanes(scope, dim)) return Dim(0);
-  const std::string& lane = scope.lanes().symbol;
+  const ir::DimLeaf& lane = scope.lanes().variable;
   for (const ir::DimLeaf& leaf : dim.leaves()) {
-    if (leaf.symbol == lane) continue;
-    if (llvm::Value* value = scope.find(leaf.symbol); value && value->getType()->isVectorTy()) return std::nullopt;
+    if (leaf == lane) continue;
+    if (llvm::Value* value = scope.find(leaf); value && value->getType()->isVectorTy()) return std::nullopt;
   }
-  const Dim next = dim.substitute({{lane, Dim::symbol(lane) + 1}});
+  const Dim next = dim.substitute(std::map<ir::DimLeaf, Dim>{{lane, Dim::of(lane) + 1}});
   Dim stride = ir::simplify(next - dim, symbols);
-  if (stride.mentions({.symbol = lane})) return std::nullopt;
+  if (stride.mentions(lane)) return std::nullopt;
   return stride;
 }
 
@@ -259,7 +258,7 @@ void emit_points(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterat
   }
   llvm::Value* extent = emit_index(kernel, scope, space[0].extent);
   kernel.for_range(scope, kernel.constant(0), extent, 1, [&](Scope& inside, llvm::Value* index) {
-    inside.define(space[0].symbol, index);
+    inside.define(space[0].variable, index);
     emit_points(kernel, inside, space.subspan(1), body);
   });
 }

@@ -83,7 +83,7 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
 
   const std::vector<std::string>& names = graph.symbols.names();
   for (std::size_t i = 0; i < names.size(); ++i) {
-    root_->define(names[i], invariant(code.CreateLoad(i64, code.CreateConstInBoundsGEP1_64(i64, extents, i))));
+    root_->define({.symbol = names[i]}, invariant(code.CreateLoad(i64, code.CreateConstInBoundsGEP1_64(i64, extents, i))));
   }
   for (std::size_t i = 0; i < bucket.intervals.size() && i < region.keys.size(); ++i) {
     if (region.keys[i].kind() != ir::Dim::Kind::Symbol) continue;

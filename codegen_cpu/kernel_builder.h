@@ -84,7 +84,7 @@ class KernelBuilder {
   llvm::Value* call_host(unsigned position, const std::vector<llvm::Value*>& arguments);
   // Sets the error slot (first failure wins), at here().
   void report(std::int32_t check, llvm::Value* value);
-  std::uint64_t fresh_number() { return ++numbers_; }
+  std::uint32_t fresh_number() { return ++numbers_; }
 
   // Compiles. Nothing may be added afterwards.
   ir::CompiledKernel finish(const ir::Dim& tasks, const ir::Dim& scratch_bytes);
@@ -109,7 +109,7 @@ class KernelBuilder {
   std::size_t parameters_ = 0;
   std::vector<llvm::Value*> buffers_;
   std::vector<ir::TensorType> buffer_types_;
-  std::uint64_t numbers_ = 0;
+  std::uint32_t numbers_ = 0;
 };
 
 // Adds the attributes every generated function carries: no unwinding, no library calls, the target's features.

@@ -12,7 +12,7 @@ EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form, const ir:
   EmittedKernel emitted;
   for (const ir::MapPart& part : form.parts) {
     std::span<const ir::Iteration> outer(part.space);
-    const ir::Iteration none{"$one", Dim(1)};
+    const ir::Iteration none{ir::loop_leaf(ir::LoopRole::Made), Dim(1)};
     const ir::Iteration& run = part.space.empty() ? none : part.space.back();
     if (!outer.empty()) outer = outer.first(outer.size() - 1);
     const std::int64_t turn = std::int64_t{width} * unroll;
@@ -31,7 +31,7 @@ EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form, const ir:
     kernel.guarded(root, some, [&](Scope& tasks) {
       ProgramEmitter program(kernel, part.program, tasks, roots);
       emit_tasks(kernel, tasks, outer, plan, begin, end, [&](Scope& row, llvm::Value* first, llvm::Value* last) {
-        const VectorRange range{.symbol = run.symbol, .first = first, .last = last, .width = width, .unroll = unroll, .whole = whole};
+        const VectorRange range{.variable = run.variable, .first = first, .last = last, .width = width, .unroll = unroll, .whole = whole};
         emit_vector_range(kernel, row, range, [&](Scope& point, unsigned) {
           for (const ir::Store& store : part.stores) program.store(point, store);
         });

@@ -23,7 +23,7 @@ const ir::Iteration* last_of(const ir::MapPart& part) { return part.space.empty(
 
 double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes) {
   const ir::Iteration* last = last_of(part);
-  return point_cycles(inputs, part.program, part.stores, last ? last->symbol : std::string(), lanes);
+  return point_cycles(inputs, part.program, part.stores, last ? last->variable : ir::DimLeaf(), lanes);
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ class MatmulEmitter {
   void pack_left(Scope& scope) {
     PackRows pack{.program = form_.left,
                   .dtype = product_,
-                  .row = form_.m.symbol,
+                  .row = form_.m.variable,
                   .inner = form_.k,
                   .first_row = first_row_,
                   .rows = task_rows_,
@@ -279,7 +279,7 @@ class MatmulEmitter {
       base = kernel_.buffer(static_cast<std::size_t>(weight.buffer));
       column = kernel_.at(group).CreateAdd(offset, first_column_);
       Dim point = 0;
-      for (std::size_t i = 0; i < weight.batch.size(); ++i) point = point * weight.batch_extents[i] + Dim::symbol(weight.batch[i]);
+      for (std::size_t i = 0; i < weight.batch.size(); ++i) point = point * weight.batch_extents[i] + Dim::of(weight.batch[i]);
       base = emit_pointer(kernel_, group, base, dtype_, point * (rounded(weight.columns) * weight.packed_steps));
     }
     auto& builder = kernel_.at(group);
@@ -293,12 +293,12 @@ class MatmulEmitter {
     Value *before = share.first, *rows = share.count;
     auto& builder = kernel_.at(block);
     Value* row = builder.CreateAdd(first_row_, before);
-    block.define(form_.m.symbol, row);
+    block.define(form_.m.variable, row);
     Value *left = nullptr, *left_stride = nullptr;
     if (operands_.left) {
       const RowsInPlace& place = *operands_.left;
       left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), product_,
-                          place.offset + Dim::symbol(form_.m.symbol) * place.row_stride);
+                          place.offset + form_.m.index() * place.row_stride);
       left_stride = emit_index(kernel_, block, place.row_stride);
     } else {
       left_stride = emit_index(kernel_, kernel_.root(), this->left_stride());
@@ -311,15 +311,15 @@ class MatmulEmitter {
     b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_),
                              schedule_.tiles ? panel_steps_ : steps_, tile_, fetch.place, fetch.step});
 
-    const std::string& column = form_.n.symbol;
+    const ir::DimLeaf& column = form_.n.variable;
     Value* first = b.CreateAdd(first_column_, group.offset);
     const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
-    for_vectors(kernel_, block, {.symbol = column, .first = first, .count = group.columns, .width = lanes_, .may_end_early = masks},
+    for_vectors(kernel_, block, {.variable = column, .first = first, .count = group.columns, .width = lanes_, .may_end_early = masks},
                 [&](Scope& vectors, Value* c) {
                   Value* first_row = share.done ? share.done : kernel_.constant(0);
                   kernel_.loop(vectors, first_row, rows, 1, [&](Scope& point, Value* r) {
                     auto& inner = kernel_.at(point);
-                    point.define(form_.m.symbol, inner.CreateAdd(row, r));
+                    point.define(form_.m.variable, inner.CreateAdd(row, r));
                     Value* place = kernel_.element_pointer(tile_, dtype_, inner.CreateAdd(inner.CreateMul(r, group.width), c));
                     auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
                     Value* product =
@@ -349,11 +349,11 @@ class MatmulEmitter {
     for (const ir::Store& store : form_.stores) {
       const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
       const Dim offset = ir::linear_offset(store.index, type.dims, kernel_.symbols());
-      const auto along = ir::affine_in(offset, form_.n.symbol);
+      const auto along = ir::affine_in(offset, form_.n.variable);
       if (!along || !along->stride.is_constant(1)) continue;
       kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
-        point.define(form_.m.symbol, kernel_.at(point).CreateAdd(row, r));
-        point.define(form_.n.symbol, kernel_.at(point).CreateAdd(first_column_, group.offset));
+        point.define(form_.m.variable, kernel_.at(point).CreateAdd(row, r));
+        point.define(form_.n.variable, kernel_.at(point).CreateAdd(first_column_, group.offset));
         Value* place = emit_pointer(kernel_, point, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype, offset);
         auto& inner = kernel_.at(point);
         const std::int64_t bytes = schedule_.columns * static_cast<std::int64_t>(ir::size_of(type.dtype));
@@ -379,7 +379,7 @@ class MatmulEmitter {
     const std::vector<ir::Iteration> inner{form_.n};
     kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
       auto& builder = kernel_.at(row);
-      row.define(form_.m.symbol, builder.CreateAdd(first_row_, r));
+      row.define(form_.m.variable, builder.CreateAdd(first_row_, r));
       RowStages stages{.inner = inner,
                        .stages = form_.rows,
                        .scratch = form_.scratch,

@@ -31,8 +31,7 @@ Dim offset_of(const ir::Region& region, const ScalarStep& load, const ir::Symbol
 // Where an index comes from another load (a gather) the operand has no fixed place.
 bool mentions_steps(const Dim& dim) {
   const auto leaves = dim.leaves();
-  return std::any_of(leaves.begin(), leaves.end(),
-                     [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
+  return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); });
 }
 
 std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) {
@@ -56,7 +55,7 @@ std::optional<PackedWeight> packed_weight(const Target& target, ir::DType produc
   weight.buffer = load->buffer;
   Dim rest = offset_of(region, *load, symbols);
   const auto constant_stride = [&](const ir::Iteration& iteration, std::int64_t& stride, std::int64_t& extent) {
-    const auto along = ir::affine_in(rest, iteration.symbol);
+    const auto along = ir::affine_in(rest, iteration.variable);
     if (!along || !along->stride.constant() || !iteration.extent.constant()) return false;
     stride = *along->stride.constant();
     extent = *iteration.extent.constant();
@@ -66,10 +65,10 @@ std::optional<PackedWeight> packed_weight(const Target& target, ir::DType produc
   if (!constant_stride(form.k, weight.depth_stride, weight.depth) || !constant_stride(form.n, weight.column_stride, weight.columns))
     return std::nullopt;
   for (const ir::Iteration& iteration : form.batch) {
-    if (!rest.mentions({.symbol = iteration.symbol})) continue;
+    if (!rest.mentions(iteration.variable)) continue;
     std::int64_t stride = 0, extent = 0;
     if (!constant_stride(iteration, stride, extent)) return std::nullopt;
-    weight.batch.push_back(iteration.symbol);
+    weight.batch.push_back(iteration.variable);
     weight.batch_extents.push_back(extent);
     weight.batch_strides.push_back(stride);
   }
@@ -89,7 +88,7 @@ bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program,
   const ScalarStep* load = plain_load(program, program.steps.back().dtype, true);
   if (!load) return false;
   const Dim offset = offset_of(region, *load, symbols);
-  const auto along = ir::affine_in(offset, inner.symbol), across = ir::affine_in(offset, row.symbol);
+  const auto along = ir::affine_in(offset, inner.variable), across = ir::affine_in(offset, row.variable);
   return along && along->stride.is_constant(1) && !(across && across->stride.is_constant(1));
 }
 
@@ -121,9 +120,9 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
                                          const ir::Iteration& row, const ir::Iteration& inner, const ir::SymbolTable& symbols) {
   const ScalarStep* load = plain_load(program, dtype, false);
   if (!load) return std::nullopt;
-  const auto along = ir::affine_in(offset_of(region, *load, symbols), inner.symbol);
+  const auto along = ir::affine_in(offset_of(region, *load, symbols), inner.variable);
   if (!along || !(along->stride.is_constant(1) || inner.extent.is_constant(1)) || mentions_steps(along->base)) return std::nullopt;
-  const auto between = ir::affine_in(along->base, row.symbol);
+  const auto between = ir::affine_in(along->base, row.variable);
   if (!between) return std::nullopt;
   return RowsInPlace{.buffer = load->buffer, .offset = between->base, .row_stride = between->stride};
 }
@@ -180,7 +179,7 @@ LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& f
   const ScalarStep* left = plain_load(left_program, paired ? ir::DType::BF16 : compute, false);
   const ScalarStep* right = plain_load(right_program, right_program.steps.back().dtype, true);
   return {.product = paired ? ir::DType::BF16 : compute,
-          .left_in_place = left != nullptr && !left->index.empty() && left->index.back().mentions({.symbol = form.k.symbol}),
+          .left_in_place = left != nullptr && !left->index.empty() && left->index.back().mentions(form.k.variable),
           .weight = right != nullptr && std::find(region.weights.begin(), region.weights.end(),
                                                   static_cast<std::uint32_t>(right->buffer)) != region.weights.end()};
 }

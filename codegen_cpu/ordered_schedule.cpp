@@ -22,8 +22,8 @@ double ordered_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std:
     std::vector<ir::Store> stores;
     for (const auto& update : stage.updates) stores.push_back(update.store);
     const double inner = points_at(inputs, stage.inner, keys);
-    const std::string symbol = stage.inner.empty() ? std::string() : stage.inner.back().symbol;
-    cycles += rows * inner * (2 + point_cycles(inputs, stage.program, stores, symbol, 1));
+    const ir::DimLeaf run = stage.inner.empty() ? ir::DimLeaf() : stage.inner.back().variable;
+    cycles += rows * inner * (2 + point_cycles(inputs, stage.program, stores, run, 1));
     points += rows * inner;
   }
   const double tasks = std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0, std::max(rows, 1.0));

@@ -44,7 +44,7 @@ Value* step_pointer(KernelBuilder& kernel, const PackPanels& pack, Value* step) 
 void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
   const std::int64_t lanes = step_lanes(kernel, pack.dtype), panel = panel_columns(pack.dtype), pair = depths_of_step(pack.dtype);
   const auto columns = pack.column.extent.constant();
-  const VectorLoop loop{.symbol = pack.column.symbol,
+  const VectorLoop loop{.variable = pack.column.variable,
                         .first = pack.first_column,
                         .count = pack.columns,
                         .width = lanes,
@@ -55,7 +55,7 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
     Value* base = builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.steps), within);
     const auto at_depth = [&](Scope& point, Value* k) {
       Scope depth(point);
-      depth.define(pack.depth.symbol, kernel.at(point).CreateAdd(pack.first_depth, k));
+      depth.define(pack.depth.variable, kernel.at(point).CreateAdd(pack.first_depth, k));
       return stored_vector(kernel, depth, pack.dtype, element(kernel, depth, pack.program), lanes);
     };
     const auto store = [&](Scope& point, Value* value, Value* step) {
@@ -127,7 +127,7 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
       kernel.at(point).CreateAlignedStore(value, place, vector_align(kernel));
     };
     const auto depth = pack.depth.extent.constant();
-    const VectorLoop loop{.symbol = pack.depth.symbol,
+    const VectorLoop loop{.variable = pack.depth.variable,
                           .first = pack.first_depth,
                           .count = pack.depths,
                           .width = lanes * pair,
@@ -136,7 +136,7 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
       std::vector<Value*> rows;
       for (Value* column : columns) {
         Scope one(vectors);
-        one.define(pack.column.symbol, column);
+        one.define(pack.column.variable, column);
         Value* row = stored_vector(kernel, one, pack.dtype, element(kernel, one, pack.program), lanes * pair);
         if (pair != 1) {
           auto& inner = kernel.at(one);
@@ -171,7 +171,7 @@ void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack) {
     row.define(pack.row, builder.CreateAdd(pack.first_row, r));
     Value* base = builder.CreateMul(r, stride);
     const auto extent = pack.inner.extent.constant();
-    const VectorLoop loop{.symbol = pack.inner.symbol,
+    const VectorLoop loop{.variable = pack.inner.variable,
                           .first = kernel.constant(0),
                           .count = count,
                           .width = lanes,

@@ -14,7 +14,7 @@ namespace anydim::codegen_cpu {
 struct PackRows {
   const ir::ScalarProgram& program;  // its last step has `dtype`
   ir::DType dtype{};
-  std::string row;
+  ir::DimLeaf row;
   ir::Iteration inner;
   llvm::Value* first_row = nullptr;
   llvm::Value* rows = nullptr;  // at least 1

@@ -110,20 +110,20 @@ class StageEmitter {
   StageEmitter(KernelBuilder& kernel, Scope& row, const RowStages& stages) : kernel_(kernel), row_(row), stages_(stages) {
     lanes_are_rows_ = row.lanes().width > 1;
     for (const ir::Iteration& iteration : stages.inner) {
-      inner_index_ = inner_index_ * iteration.extent + Dim::symbol(iteration.symbol);
+      inner_index_ = inner_index_ * iteration.extent + iteration.index();
       inner_count_ = inner_count_ * iteration.extent;
     }
     scratch_index_ = inner_index_;
     if (lanes_are_rows_) {
-      // A scratch vector holds the lanes of one inner point side by side; the base is moved back so that the row's symbol counts them.
+      // A scratch vector holds the lanes of one inner point side by side; the base is moved back so that the row's variable counts them.
       const Lanes& lanes = row.lanes();
-      scratch_index_ = inner_index_ * static_cast<std::int64_t>(lanes.width) + Dim::symbol(lanes.symbol);
+      scratch_index_ = inner_index_ * static_cast<std::int64_t>(lanes.width) + Dim::of(lanes.variable);
     }
     for (std::size_t slot = 0; slot < stages.scratch.size(); ++slot) {
       llvm::Value* base = stages.scratch_bases[slot];
       if (lanes_are_rows_) {
         auto& at = kernel.at(row);
-        base = kernel.element_pointer(base, stages.scratch[slot], at.CreateNeg(row.find(row.lanes().symbol)));
+        base = kernel.element_pointer(base, stages.scratch[slot], at.CreateNeg(row.find(row.lanes().variable)));
       }
       bases_.push_back(base);
     }
@@ -133,7 +133,7 @@ class StageEmitter {
   void emit() {
     if (stages_.segments != nullptr) {
       llvm::Value* rows = emit_index(kernel_, kernel_.root(), stages_.inner.front().extent);
-      segment_ = segment_range(kernel_, row_, *stages_.segments, row_.find(stages_.segment_symbol), rows);
+      segment_ = segment_range(kernel_, row_, *stages_.segments, row_.find(stages_.segment_variable), rows);
     }
     for (const ir::RowStage& stage : stages_.stages) {
       if (stage.per_row) emit_per_row(stage);
@@ -214,14 +214,15 @@ class StageEmitter {
         stages_.segments != nullptr ? segment_ : SegmentRange{kernel_.constant(0), emit_index(kernel_, scope, iteration.extent)};
     if (depth + 1 == stages_.inner.size() && !lanes_are_rows_) {
       const std::int64_t turn = std::int64_t{stages_.width} * stages_.unroll;
-      VectorRange range{.symbol = iteration.symbol, .first = run.first, .last = run.last, .width = stages_.width, .unroll = stages_.unroll};
+      VectorRange range{
+          .variable = iteration.variable, .first = run.first, .last = run.last, .width = stages_.width, .unroll = stages_.unroll};
       range.whole = stages_.segments == nullptr && ir::divisor(iteration.extent, kernel_.symbols()) % turn == 0;
       emit_vector_range(kernel_, scope, range, body);
       return;
     }
     // Only entered where no inner extent is 0.
     kernel_.loop(scope, run.first, run.last, 1, [&](Scope& inner, llvm::Value* index) {
-      inner.define(iteration.symbol, index);
+      inner.define(iteration.variable, index);
       emit_loops(inner, depth + 1, body);
     });
   }

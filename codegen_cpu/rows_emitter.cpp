@@ -25,7 +25,7 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir
                    .width = lanes_are_rows ? 1 : width,
                    .unroll = lanes_are_rows ? 1 : unroll,
                    .segments = form.segments ? &*form.segments : nullptr,
-                   .segment_symbol = form.segments ? form.outer.front().symbol : ""};
+                   .segment_variable = form.segments ? form.outer.front().variable : ir::DimLeaf()};
   for (const ir::DType dtype : form.scratch) {
     const auto bytes = static_cast<std::int64_t>(ir::size_of(dtype)) * (lanes_are_rows ? std::int64_t{width} : 1);
     stages.scratch_bases.push_back(layout.reserve(kernel, inner_count * bytes));
@@ -44,7 +44,7 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir
   const TaskPlan plan = plan_tasks(outer, across.extent, grain, width, false);
   const bool whole = ir::divisor(across.extent, kernel.symbols()) % width == 0;
   emit_tasks(kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(), [&](Scope& task, llvm::Value* first, llvm::Value* last) {
-    const VectorRange range{.symbol = across.symbol, .first = first, .last = last, .width = width, .unroll = 1, .whole = whole};
+    const VectorRange range{.variable = across.variable, .first = first, .last = last, .width = width, .unroll = 1, .whole = whole};
     emit_vector_range(kernel, task, range, [&](Scope& row, unsigned) { emit_row_stages(kernel, row, stages); });
   });
   return {plan.tasks, layout.bytes()};

@@ -19,10 +19,10 @@ int lanes_of(const PlanInputs& inputs, const RowForm& form) {
   return lanes;
 }
 
-int contiguity_along(const PlanInputs& inputs, const RowForm& form, const std::string& symbol) {
+int contiguity_along(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf& variable) {
   int balance = 0;
   for (const ir::RowStage& stage : form.stages) {
-    if (!stage.per_row) balance += contiguity(inputs, stage.program, stage.stores, symbol);
+    if (!stage.per_row) balance += contiguity(inputs, stage.program, stage.stores, variable);
   }
   return balance;
 }
@@ -51,7 +51,7 @@ std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bu
   const ir::Iteration& last = form.outer.back();
   const std::int64_t side = narrowed(lanes, highest(inputs, last));
   const ir::Schedule columns{.name = "rows", .fields = {{"vector", side}, {"unroll", 1}, {"grain", side}, {"across", 1}}};
-  const int gain = contiguity_along(inputs, form, last.symbol) - contiguity_along(inputs, form, inner.symbol);
+  const int gain = contiguity_along(inputs, form, last.variable) - contiguity_along(inputs, form, inner.variable);
   if (gain > 0 && side > 1) return {columns, rows};
   return {rows};
 }
@@ -88,7 +88,7 @@ double rows_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::sp
   const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
   double cycles = rows * 10;
   for (const ir::RowStage& stage : form.stages) {
-    const double point = point_cycles(inputs, stage.program, stage.stores, run.symbol, static_cast<int>(lanes));
+    const double point = point_cycles(inputs, stage.program, stage.stores, run.variable, static_cast<int>(lanes));
     // A horizontal sum at the end of every row, and the latency of the chain of additions.
     const double reduction = stage.reductions.empty() ? 0
                              : across                 ? 4 * inner / lanes

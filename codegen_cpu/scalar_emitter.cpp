@@ -26,13 +26,13 @@ ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& p
       condition.right = own(condition.right);
     }
     if (step.kind != ScalarStep::Kind::CheckedIndex) continue;
-    // Programs of one kernel number their steps alike; their symbols must differ.
+    // Programs of one kernel number their steps alike; their leaves must differ.
     const auto position = static_cast<std::int32_t>(i);
-    const std::string name = "#" + std::to_string(number_) + "." + std::to_string(i);
-    names_.emplace(ir::step_symbol(position), Dim::symbol(name));
+    const ir::DimLeaf leaf = ir::step_leaf(position, number_);
+    names_.emplace(ir::step_leaf(position), Dim::of(leaf));
     ir::SymbolInfo info;
     info.below = step.index.at(0);
-    kernel_.symbols().declare(name, std::move(info));
+    kernel_.symbols().declare(leaf, std::move(info));
   }
   guards_ = ir::guards_of(program, roots);
   reduced_ = ir::computed_from_accumulated(program);
@@ -57,11 +57,10 @@ ProgramEmitter::Placed ProgramEmitter::place(Scope& scope, std::int32_t position
   }
   const ScalarStep& step = steps_.at(static_cast<std::size_t>(position));
   if (step.kind == ScalarStep::Kind::Accumulated) return accumulated_.at(step.slot);
-  // A step symbol in an index is an operand too: its scope must know it before the index is looked at.
+  // A step in an index is an operand too: its scope must know it before the index is looked at.
   const auto need_symbols = [&](const Dim& dim) {
-    for (const auto& [name, symbol] : names_) {
-      if (dim.mentions(symbol.leaf())) place(scope, std::stoi(name.substr(1)));
-    }
+    for (const auto& [step, named] : names_)
+      if (dim.mentions(named.leaf())) place(scope, step.step());
   };
   for (const Dim& index : step.index) need_symbols(index);
   for (const ScalarStep::Condition& condition : step.conditions) {
@@ -208,7 +207,7 @@ llvm::Value* ProgramEmitter::emit_checked_index(Scope& home, std::int32_t positi
   llvm::Value* outside = at.CreateICmpUGE(counted, extent);
   llvm::Value* result = at.CreateSelect(outside, zero, counted);
   report_where(kernel_, home, outside, mask_of(home, position), step.check, index);
-  home.define(names_.at(ir::step_symbol(position)).leaf().symbol, result);
+  home.define(ir::step_leaf(position, number_), result);
   return result;
 }
 
@@ -241,7 +240,7 @@ void ProgramEmitter::update(Scope& scope, const ir::Store& store, const std::opt
   llvm::Value* stored = value(scope, store.step);
   for (const Dim& dim : store.index) {
     for (const ir::DimLeaf& leaf : dim.leaves()) {
-      if (leaf.is_symbol() && names_.contains(leaf.symbol)) value(scope, std::stoi(leaf.symbol.substr(1)));
+      if (leaf.is_step()) value(scope, leaf.step());
     }
   }
   const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));

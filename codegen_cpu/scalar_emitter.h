@@ -3,7 +3,6 @@
 
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,8 +58,8 @@ class ProgramEmitter {
 
   KernelBuilder& kernel_;
   Scope& floor_;
-  std::uint64_t number_;
-  std::map<std::string, ir::Dim> names_;  // step symbols as they are called in this kernel
+  std::uint32_t number_;
+  std::map<ir::DimLeaf, ir::Dim> names_;  // step leaves as they are called in this kernel
   std::vector<ir::ScalarStep> steps_;
   std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
   std::map<std::pair<std::size_t, std::vector<ir::Dim>>, ir::Dim> offsets_;

@@ -1,4 +1,4 @@
-// Places in a kernel under construction: where a symbol is defined, and where code that needs no more than it goes.
+// Places in a kernel under construction: where a leaf of index expressions is defined, and where code that needs no more than it goes.
 #pragma once
 
 #include <llvm/IR/Instruction.h>
@@ -7,16 +7,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "ir/dim.h"
 
 namespace anydim::codegen_cpu {
 
-// One iteration symbol spread over the lanes of vectors: lane l has the value (symbol's value in its scope) + l.
+// One loop variable spread over the lanes of vectors: lane l has the value (the variable's in its scope) + l.
 struct Lanes {
-  std::string symbol;  // empty: no vectors
+  ir::DimLeaf variable{};  // of no name: no vectors
   unsigned width = 1;
   llvm::Value* mask = nullptr;  // <width x i1>: lanes that exist (a loop's tail); null: all
 };
@@ -31,7 +30,7 @@ class Scope {
       : parent_(parent), anchor_(std::make_shared<llvm::Instruction*>(anchor)), depth_(parent ? parent->depth_ + 1 : 0) {
     if (parent) lanes_ = parent->lanes_;
   }
-  // A scope within the same block as `parent`: new symbols, same anchor. For the copies of an unrolled body.
+  // A scope within the same block as `parent`: new leaves, same anchor. For the copies of an unrolled body.
   explicit Scope(Scope& parent) : parent_(&parent), anchor_(parent.anchor_), depth_(parent.depth_ + 1), lanes_(parent.lanes_) {}
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -41,11 +40,11 @@ class Scope {
   llvm::Instruction* anchor() const { return *anchor_; }
   void move_anchor(llvm::Instruction* anchor) { *anchor_ = anchor; }
 
-  // Symbols visible here map to i64, or to a vector of i64 for steps that differ between lanes.
-  void define(const std::string& symbol, llvm::Value* value) { symbols_[symbol] = value; }
-  llvm::Value* find(const std::string& symbol, Scope** home = nullptr) {
+  // Leaves visible here map to i64, or to a vector of i64 for steps that differ between lanes.
+  void define(const ir::DimLeaf& leaf, llvm::Value* value) { leaves_[leaf] = value; }
+  llvm::Value* find(const ir::DimLeaf& leaf, Scope** home = nullptr) {
     for (Scope* scope = this; scope != nullptr; scope = scope->parent_) {
-      if (const auto found = scope->symbols_.find(symbol); found != scope->symbols_.end()) {
+      if (const auto found = scope->leaves_.find(leaf); found != scope->leaves_.end()) {
         if (home) *home = scope;
         return found->second;
       }
@@ -58,14 +57,14 @@ class Scope {
 
   // Values already computed in this very scope.
   std::map<std::pair<ir::Dim, bool>, llvm::Value*> dims;                 // bool: spread over lanes
-  std::map<std::pair<std::uint64_t, std::int32_t>, llvm::Value*> steps;  // program's number, step
+  std::map<std::pair<std::uint32_t, std::int32_t>, llvm::Value*> steps;  // program's number, step
   std::map<std::pair<llvm::Value*, ir::Dim>, llvm::Value*> pointers;
 
  private:
   Scope* parent_;
   std::shared_ptr<llvm::Instruction*> anchor_;
   int depth_;
-  std::map<std::string, llvm::Value*> symbols_;
+  std::map<ir::DimLeaf, llvm::Value*> leaves_;
   Lanes lanes_;
 };
 

@@ -117,7 +117,7 @@ class SortEmitter {
 
   llvm::Value* key(Scope& scope, llvm::Value* item) {
     Scope of_item(scope);
-    of_item.define(form_.item.symbol, item);
+    of_item.define(form_.item.variable, item);
     ProgramEmitter program(kernel_, form_.program, of_item, {form_.key});
     dtype_ = program.dtype(form_.key);
     return program.value(of_item, form_.key);
@@ -159,7 +159,7 @@ double sort_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::sp
   const double items = points_at(inputs, std::span(&form.item, 1), keys);
   const double points = rows * items;
   const double comparisons = points * std::ceil(std::log2(std::max(items, 2.0)));
-  const double cycles = points * 4 + comparisons * (8 + 2 * point_cycles(inputs, form.program, {}, form.item.symbol, 1));
+  const double cycles = points * 4 + comparisons * (8 + 2 * point_cycles(inputs, form.program, {}, form.item.variable, 1));
   const double tasks = std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0, std::max(rows, 1.0));
   return launch_seconds(cycles, traffic_bytes(inputs, points), tasks, threads);
 }

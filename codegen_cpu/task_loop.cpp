@@ -26,16 +26,16 @@ TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, std
 
 namespace {
 
-// The symbols of row number `row`, the last fastest.
+// The variables of row number `row`, the last fastest.
 void define_point(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer, llvm::Value* row) {
   for (std::size_t i = outer.size(); i-- > 0;) {
     if (i == 0) {
-      scope.define(outer[i].symbol, row);
+      scope.define(outer[i].variable, row);
       return;
     }
     llvm::Value* extent = emit_index(kernel, kernel.root(), outer[i].extent);
     auto& at = kernel.at(scope);
-    scope.define(outer[i].symbol, at.CreateURem(row, extent));
+    scope.define(outer[i].variable, at.CreateURem(row, extent));
     row = at.CreateUDiv(row, extent);
   }
 }
@@ -75,8 +75,8 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
 
 void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range, const std::function<void(Scope&, unsigned)>& body) {
   const auto run = [&](Scope& inner, llvm::Value* position, unsigned width, unsigned copy, llvm::Value* mask) {
-    inner.define(range.symbol, position);
-    inner.set_lanes(width == 1 ? Lanes{} : Lanes{.symbol = range.symbol, .width = width, .mask = mask});
+    inner.define(range.variable, position);
+    inner.set_lanes(width == 1 ? Lanes{} : Lanes{.variable = range.variable, .width = width, .mask = mask});
     body(inner, copy);
   };
   const std::int64_t turn = std::int64_t{range.width} * range.unroll;

@@ -10,7 +10,7 @@ void define_batch(KernelBuilder& kernel, Scope& task, const std::vector<ir::Iter
   for (std::size_t i = batch.size(); i-- > 0;) {
     Value* extent = emit_index(kernel, kernel.root(), batch[i].extent);
     auto& builder = kernel.at(task);
-    task.define(batch[i].symbol, i == 0 ? point : builder.CreateURem(point, extent));
+    task.define(batch[i].variable, i == 0 ? point : builder.CreateURem(point, extent));
     if (i > 0) point = builder.CreateUDiv(point, extent);
   }
 }

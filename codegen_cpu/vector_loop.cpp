@@ -15,8 +15,8 @@ llvm::Value* lanes_below(KernelBuilder& kernel, Scope& scope, std::int64_t width
 
 void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop, const KernelBuilder::LoopBody& body) {
   const auto run = [&](Scope& inner, llvm::Value* position, llvm::Value* mask) {
-    inner.define(loop.symbol, kernel.at(inner).CreateAdd(loop.first, position));
-    inner.set_lanes({.symbol = loop.symbol, .width = static_cast<unsigned>(loop.width), .mask = mask});
+    inner.define(loop.variable, kernel.at(inner).CreateAdd(loop.first, position));
+    inner.set_lanes({.variable = loop.variable, .width = static_cast<unsigned>(loop.width), .mask = mask});
     body(inner, position);
   };
   auto& builder = kernel.at(scope);

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "codegen_cpu/kernel_builder.h"
 
 namespace anydim::codegen_cpu {
 
 struct VectorLoop {
-  std::string symbol;            // spread over the lanes
+  ir::DimLeaf variable;          // spread over the lanes
   llvm::Value* first = nullptr;  // its value at position 0
   llvm::Value* count = nullptr;  // positions
   std::int64_t width = 1;        // lanes

@@ -63,10 +63,10 @@ double access_cycles(Stride stride, int lanes) {
 
 }  // namespace
 
-Stride stride_along(const Dim& offset, const std::string& symbol, const ir::SymbolTable& symbols) {
+Stride stride_along(const Dim& offset, const ir::DimLeaf& variable, const ir::SymbolTable& symbols) {
   const Dim simple = ir::simplify(offset, symbols);
-  if (!simple.mentions({.symbol = symbol})) return Stride::None;
-  const auto affine = ir::affine_in(simple, symbol);
+  if (!simple.mentions(variable)) return Stride::None;
+  const auto affine = ir::affine_in(simple, variable);
   return affine && affine->stride.is_constant(1) ? Stride::One : Stride::Other;
 }
 
@@ -87,20 +87,20 @@ Dim store_offset(const PlanInputs& inputs, const ir::Store& store) {
 }
 
 std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-                                      const std::string& symbol) {
+                                      const ir::DimLeaf& variable) {
   const std::lock_guard lock(mutex_);
-  const auto key = std::pair(&program, symbol);
+  const auto key = std::pair(&program, variable);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   std::vector<Stride> strides;
   for (const ScalarStep& step : program.steps)
-    if (step.kind == ScalarStep::Kind::Load) strides.push_back(stride_along(load_offset(inputs, step), symbol, inputs.form.symbols));
-  for (const ir::Store& store : stores) strides.push_back(stride_along(store_offset(inputs, store), symbol, inputs.form.symbols));
+    if (step.kind == ScalarStep::Kind::Load) strides.push_back(stride_along(load_offset(inputs, step), variable, inputs.form.symbols));
+  for (const ir::Store& store : stores) strides.push_back(stride_along(store_offset(inputs, store), variable, inputs.form.symbols));
   return known_.emplace(key, std::move(strides)).first->second;
 }
 
 double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-                    const std::string& symbol, int lanes) {
-  const std::vector<Stride> strides = inputs.strides.of(inputs, program, stores, symbol);
+                    const ir::DimLeaf& variable, int lanes) {
+  const std::vector<Stride> strides = inputs.strides.of(inputs, program, stores, variable);
   auto stride = strides.begin();
   double cycles = 1;
   for (const ScalarStep& step : program.steps) {
@@ -114,9 +114,9 @@ double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, 
 }
 
 int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-               const std::string& symbol) {
+               const ir::DimLeaf& variable) {
   int balance = 0;
-  for (const Stride stride : inputs.strides.of(inputs, program, stores, symbol))
+  for (const Stride stride : inputs.strides.of(inputs, program, stores, variable))
     balance += stride == Stride::One ? 1 : stride == Stride::Other ? -1 : 0;
   return balance;
 }

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,34 +12,35 @@
 
 namespace anydim::codegen_cpu {
 
-// Change of an access from one value of a symbol to the next.
+// Change of an access from one value of a leaf to the next.
 enum class Stride { None, One, Other };
-Stride stride_along(const ir::Dim& offset, const std::string& symbol, const ir::SymbolTable& symbols);
+Stride stride_along(const ir::Dim& offset, const ir::DimLeaf& variable, const ir::SymbolTable& symbols);
 
 // Strides of one form's accesses, each found once, as costs are asked for many shapes. May be shared by threads.
 class AccessStrides {
  public:
   // Of the loads of `program`, which is the form's own, then of its stores.
   std::vector<Stride> of(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-                         const std::string& symbol);
+                         const ir::DimLeaf& variable);
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<const ir::ScalarProgram*, std::string>, std::vector<Stride>> known_;
+  std::map<std::pair<const ir::ScalarProgram*, ir::DimLeaf>, std::vector<Stride>> known_;
 };
 
-// Row-major offset of a load, over the form's symbols.
+// Row-major offset of a load, over the form's symbols and loop variables.
 ir::Dim load_offset(const PlanInputs& inputs, const ir::ScalarStep& load);
 ir::Dim store_offset(const PlanInputs& inputs, const ir::Store& store);
 const ir::TensorType& parameter_type(const PlanInputs& inputs, std::int32_t position);
 const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t position);
 
-// Work of one point of a program whose lanes run along `symbol`, in cycles of one core: arithmetic spread over `lanes`, accesses that aren't
+// Work of one point of a program whose lanes run along `variable`, in cycles of one core: arithmetic spread over `lanes`, accesses that aren't
 // contiguous one by one.
 double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-                    const std::string& symbol, int lanes);
-// Accesses (loads and stores) that are contiguous along the symbol, less those that are strided.
-int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores, const std::string& symbol);
+                    const ir::DimLeaf& variable, int lanes);
+// Accesses (loads and stores) that are contiguous along the variable, less those that are strided.
+int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
+               const ir::DimLeaf& variable);
 // Bytes that one launch must read and write at least: every buffer the programs touch, once, but no more than `points` elements of each.
 double traffic_bytes(const PlanInputs& inputs, double points);
 // Lanes that suit the program's element types.

@@ -21,10 +21,10 @@ void write_function(CodeScope& scope, const std::string& header, const std::func
   scope.line("};");
 }
 
-void declare_below(KernelWriter& kernel, const std::string& symbol, const Dim& below) {
+void declare_below(KernelWriter& kernel, const ir::DimLeaf& leaf, const Dim& below) {
   ir::SymbolInfo info;
   info.below = below;
-  kernel.symbols().declare(symbol, std::move(info));
+  kernel.symbols().declare(leaf, std::move(info));
 }
 
 // Their blocks are begun first.
@@ -53,31 +53,31 @@ void reserve_attention_names(KernelWriter& kernel) {
 Dim batch_points(const ir::AttentionForm& form) { return points_of(form.batch); }
 
 void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const IndexVariable& point) {
-  const std::string symbol = "$point";
-  declare_below(kernel, symbol, batch_points(form));
-  scope.define(symbol, point);
-  Dim rest = Dim::symbol(symbol);
+  const ir::DimLeaf number = ir::loop_leaf(ir::LoopRole::Made);
+  declare_below(kernel, number, batch_points(form));
+  scope.define(number, point);
+  Dim rest = Dim::of(number);
   for (std::size_t i = form.batch.size(); i-- > 0;) {
     const ir::Iteration& iteration = form.batch[i];
     const Dim value = i == 0 ? rest : ir::mod(rest, iteration.extent);
     rest = ir::floor_div(rest, iteration.extent);
-    scope.define(iteration.symbol, name_index(kernel, scope, value, iteration.symbol));
+    scope.define(iteration.variable, name_index(kernel, scope, value, to_string(iteration.variable)));
   }
 }
 
 void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const KeyRange& range, const BlockNames& names,
                       bool wide) {
-  const auto define = [&](const std::string& symbol, const std::string& name, const Dim& below) {
-    declare_below(kernel, symbol, below);
-    scope.define(symbol, {name, wide});
-    return Dim::symbol(symbol);
+  const auto define = [&](const ir::DimLeaf& leaf, const std::string& name, const Dim& below) {
+    declare_below(kernel, leaf, below);
+    scope.define(leaf, {name, wide});
+    return Dim::of(leaf);
   };
-  define(first_row_symbol, names.first_row, form.row.extent);
-  define(last_row_symbol, names.last_row, form.row.extent);
+  define(first_row_leaf, names.first_row, form.row.extent);
+  define(last_row_leaf, names.last_row, form.row.extent);
   Dim first = 0, last = form.key.extent;
   if (form.segments) {
-    first = define("$first", names.first, form.key.extent + 1);
-    last = define("$end", names.end, form.key.extent + 1);
+    first = define(ir::loop_leaf(ir::LoopRole::Bound, 2), names.first, form.key.extent + 1);
+    last = define(ir::loop_leaf(ir::LoopRole::Bound, 3), names.end, form.key.extent + 1);
   }
   Dim end = last;
   const Dim start = first;
@@ -115,7 +115,7 @@ void write_element_function(KernelWriter& kernel, CodeScope& scope, const Elemen
     parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", index_type(function.wide), parameter.name);
   if (!function.product.empty()) parameters += fmt::format(", {} {}", function.type, function.product);
   write_function(scope, fmt::format("const auto {} = [&]({}) -> {}", function.name, parameters, function.type), [&](CodeScope& body) {
-    for (const ElementParameter& parameter : function.parameters) body.define(parameter.symbol, {parameter.name, function.wide});
+    for (const ElementParameter& parameter : function.parameters) body.define(parameter.leaf, {parameter.name, function.wide});
     ScalarWriter writer(kernel, program, body);
     if (!function.product.empty()) writer.set_accumulated(0, function.product, body);
     const std::string value = writer.value(body, static_cast<std::int32_t>(program.steps.size()) - 1);
@@ -127,8 +127,8 @@ void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::str
                           const ir::AttentionForm& form, bool wide) {
   const std::string index = index_type(wide);
   write_function(scope, fmt::format("const auto {} = [&]({} row, {} column, {} value)", name, index, index, type), [&](CodeScope& body) {
-    body.define(form.row.symbol, {"row", wide});
-    body.define(form.width.symbol, {"column", wide});
+    body.define(form.row.variable, {"row", wide});
+    body.define(form.width.variable, {"column", wide});
     std::vector<std::int32_t> roots;
     for (const ir::Store& store : form.stores) roots.push_back(store.step);
     ScalarWriter writer(kernel, form.epilogue, body, roots);
@@ -190,12 +190,12 @@ void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm
 void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const AttentionOperands& operands,
                          const AttentionScore& score) {
   if (score.form == ScoreForm::Column) {
-    write_element_function(kernel, scope, {.name = "added", .type = "float", .parameters = {{form.key.symbol, "key"}}}, score.program);
+    write_element_function(kernel, scope, {.name = "added", .type = "float", .parameters = {{form.key.variable, "key"}}}, score.program);
   } else {
     scope.line("const auto added = [](int) { return 0.0f; };");
   }
   if (score.form == ScoreForm::Element || score.form == ScoreForm::Plain) {
-    const std::vector<ElementParameter> parameters{{form.row.symbol, "row"}, {form.key.symbol, "key"}};
+    const std::vector<ElementParameter> parameters{{form.row.variable, "row"}, {form.key.variable, "key"}};
     write_element_function(kernel, scope, {.name = "score_value", .type = "float", .parameters = parameters, .product = "product"},
                            score.program);
   } else {

@@ -18,7 +18,7 @@ void reserve_attention_names(KernelWriter& kernel);
 // Product of the batch extents.
 ir::Dim batch_points(const ir::AttentionForm& form);
 
-// Defines the batch symbols from `point`, a variable with the number of the batch point.
+// Defines the batch variables from `point`, a variable with the number of the batch point.
 void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form, const IndexVariable& point);
 
 // Defines first_key and end_key: [first_key, end_key) lies within the block's sequence and holds all that the block's rows may see. `wide`: they and
@@ -38,7 +38,8 @@ void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionF
 ir::Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows);
 
 struct ElementParameter {
-  std::string symbol, name;  // loop symbol, and what the function calls it
+  ir::DimLeaf leaf;  // a loop variable
+  std::string name;  // what the function calls it
 };
 // `const auto NAME = [&](INDEX a, INDEX b, ...) -> TYPE { ... };`: the program's last step at a point. `product`: a last parameter of that type, the
 // program's Accumulated slot 0; empty: there is none.

@@ -17,9 +17,9 @@ constexpr std::int64_t widest_head = 128;
 
 std::optional<AttentionRows> rows_at(const Dim& offset, std::int32_t buffer, std::int64_t piece, const ir::Iteration& row,
                                      const ir::Iteration& column, const ir::SymbolTable& symbols) {
-  const auto along = ir::affine_in(offset, column.symbol);
+  const auto along = ir::affine_in(offset, column.variable);
   if (!along || !along->stride.is_constant(1)) return std::nullopt;
-  const auto between = ir::affine_in(along->base, row.symbol);
+  const auto between = ir::affine_in(along->base, row.variable);
   if (!between || depends_on_values(between->base) || depends_on_values(between->stride)) return std::nullopt;
   if (ir::divisor(between->base, symbols) % piece != 0 || ir::divisor(between->stride, symbols) % piece != 0) return std::nullopt;
   return AttentionRows{.buffer = buffer, .offset = between->base, .stride = between->stride};

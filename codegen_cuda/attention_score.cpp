@@ -30,14 +30,14 @@ bool reads_product(const ScalarProgram& program, std::int32_t step) {
     return true;
   for (const Dim& dim : here.index)
     for (const ir::DimLeaf& leaf : dim.leaves())
-      if (leaf.symbol.starts_with('#') && reads_product(program, std::stoi(leaf.symbol.substr(1)))) return true;
+      if (leaf.is_step() && reads_product(program, leaf.step())) return true;
   return false;
 }
 
-bool mentions(const ScalarProgram& program, const Dim& dim, const std::string& symbol) {
+bool mentions(const ScalarProgram& program, const Dim& dim, const ir::DimLeaf& variable) {
   for (const ir::DimLeaf& leaf : dim.leaves()) {
-    if (leaf.symbol == symbol) return true;
-    if (leaf.symbol.starts_with('#') && depends_on(program, std::stoi(leaf.symbol.substr(1)), symbol)) return true;
+    if (leaf == variable) return true;
+    if (leaf.is_step() && depends_on(program, leaf.step(), variable)) return true;
   }
   return false;
 }
@@ -221,10 +221,10 @@ Dim excess(const Condition& condition) {
 
 bool row_surely_sees(const std::vector<Condition>& conditions, const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
   std::vector<Dim> keys{Dim(0)};
-  if (form.row.extent == form.key.extent) keys.push_back(Dim::symbol(form.row.symbol));
+  if (form.row.extent == form.key.extent) keys.push_back(form.row.index());
   return std::any_of(keys.begin(), keys.end(), [&](const Dim& key) {
     return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
-      const Dim here = excess(condition).substitute(std::map<std::string, Dim>{{form.key.symbol, key}});
+      const Dim here = excess(condition).substitute(std::map<ir::DimLeaf, Dim>{{form.key.variable, key}});
       return ir::prove_less_equal(here, 0, symbols) == ir::Proof::Yes;
     });
   });
@@ -232,13 +232,13 @@ bool row_surely_sees(const std::vector<Condition>& conditions, const ir::Attenti
 
 }  // namespace
 
-bool depends_on(const ScalarProgram& program, std::int32_t step, const std::string& symbol) {
+bool depends_on(const ScalarProgram& program, std::int32_t step, const ir::DimLeaf& variable) {
   const ScalarStep& here = at(program, step);
   return std::any_of(here.operands.begin(), here.operands.end(),
-                     [&](std::int32_t operand) { return depends_on(program, operand, symbol); }) ||
-         std::any_of(here.index.begin(), here.index.end(), [&](const Dim& dim) { return mentions(program, dim, symbol); }) ||
+                     [&](std::int32_t operand) { return depends_on(program, operand, variable); }) ||
+         std::any_of(here.index.begin(), here.index.end(), [&](const Dim& dim) { return mentions(program, dim, variable); }) ||
          std::any_of(here.conditions.begin(), here.conditions.end(), [&](const Condition& condition) {
-           return mentions(program, condition.left, symbol) || mentions(program, condition.right, symbol);
+           return mentions(program, condition.left, variable) || mentions(program, condition.right, variable);
          });
 }
 
@@ -248,7 +248,7 @@ AttentionScore attention_score(const ir::AttentionForm& form) {
   if (!sum || !(sum->scale > 0)) return {.form = ScoreForm::Plain, .scale = 1, .program = form.score};
   if (sum->added.empty()) return {.form = ScoreForm::Scaled, .scale = sum->scale, .program = {}};
   AttentionScore score{.form = ScoreForm::Column, .scale = sum->scale, .program = added_program(program, sum->added)};
-  if (depends_on(score.program, last_step(score.program), form.row.symbol)) score.form = ScoreForm::Element;
+  if (depends_on(score.program, last_step(score.program), form.row.variable)) score.form = ScoreForm::Element;
   return score;
 }
 
@@ -266,24 +266,22 @@ KeyRange key_range(const ir::AttentionForm& form, const ir::SymbolTable& symbols
   if (weakest != -infinity && !(all.complete && row_surely_sees(all.conditions, form, symbols))) return {};
 
   KeyRange range;
-  std::set<std::string> batch;
-  for (const ir::Iteration& iteration : form.batch) batch.insert(iteration.symbol);
+  std::set<ir::DimLeaf> batch;
+  for (const ir::Iteration& iteration : form.batch) batch.insert(iteration.variable);
   for (const Condition& condition : all.conditions) {
-    const auto along_key = ir::affine_in(excess(condition), form.key.symbol);
+    const auto along_key = ir::affine_in(excess(condition), form.key.variable);
     if (!along_key) continue;
     const bool from_above = along_key->stride.is_constant(1);
     if (!from_above && !along_key->stride.is_constant(-1)) continue;
-    const auto along_row = ir::affine_in(along_key->base, form.row.symbol);
+    const auto along_row = ir::affine_in(along_key->base, form.row.variable);
     if (!along_row || !along_row->stride.constant()) continue;
     // excess = +-key + slope * row + base <= 0. The bound's loosest value over the rows counts.
     const std::int64_t slope = *along_row->stride.constant();
-    const auto bound = [&](bool last) { return Dim(slope) * Dim::symbol(last ? last_row_symbol : first_row_symbol) + along_row->base; };
+    const auto bound = [&](bool last) { return Dim(slope) * Dim::of(last ? last_row_leaf : first_row_leaf) + along_row->base; };
     const Dim limit = from_above ? Dim(1) - bound(slope < 0) : bound(slope < 0);
     const auto leaves = limit.leaves();
-    if (std::any_of(leaves.begin(), leaves.end(),
-                    [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); }))
-      continue;
-    for (const ir::DimLeaf& leaf : leaves) range.depends_on_batch = range.depends_on_batch || batch.contains(leaf.symbol);
+    if (std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); })) continue;
+    for (const ir::DimLeaf& leaf : leaves) range.depends_on_batch = range.depends_on_batch || batch.contains(leaf);
     (from_above ? range.ends : range.begins).push_back(limit);
   }
   return range;

@@ -24,18 +24,17 @@ struct AttentionScore {
 
 AttentionScore attention_score(const ir::AttentionForm& form);
 
-// Keys that rows first ... last (symbols first_row_symbol, last_row_symbol) may see lie in [begin, end) for each begin and end listed: outside,
-// the score is -infinity, or so low beside a key that the row surely sees that its weight is 0. Dims are over region, batch and those symbols.
+// Keys that rows first ... last (first_row_leaf, last_row_leaf) may see lie in [begin, end) for each begin and end listed: outside,
+// the score is -infinity, or so low beside a key that the row surely sees that its weight is 0. Dims are over region symbols, batch variables and those leaves.
 struct KeyRange {
   std::vector<ir::Dim> begins, ends;
   bool depends_on_batch = false;
 };
-inline constexpr const char* first_row_symbol = "$first_row";
-inline constexpr const char* last_row_symbol = "$last_row";
+inline const ir::DimLeaf first_row_leaf = ir::loop_leaf(ir::LoopRole::Bound, 0), last_row_leaf = ir::loop_leaf(ir::LoopRole::Bound, 1);
 
 KeyRange key_range(const ir::AttentionForm& form, const ir::SymbolTable& symbols);
 
-// The step's value varies with the loop symbol.
-bool depends_on(const ir::ScalarProgram& program, std::int32_t step, const std::string& symbol);
+// The step's value varies with the loop variable.
+bool depends_on(const ir::ScalarProgram& program, std::int32_t step, const ir::DimLeaf& variable);
 
 }  // namespace anydim::codegen_cuda

@@ -95,8 +95,8 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
                            const ir::ScalarProgram& program) {
     write_element_function(kernel, scope, {.name = name, .type = real, .parameters = {row, column}, .wide = wide}, program);
   };
-  const ElementParameter row{form.row.symbol, "row"}, key{form.key.symbol, "key_row"}, depth{form.depth.symbol, "element"},
-      column{form.width.symbol, "column"};
+  const ElementParameter row{form.row.variable, "row"}, key{form.key.variable, "key_row"}, depth{form.depth.variable, "element"},
+      column{form.width.variable, "column"};
   element("query", row, depth, form.q);
   element("key", key, depth, form.k);
   element("value", key, column, form.v);

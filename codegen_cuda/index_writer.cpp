@@ -68,9 +68,8 @@ class Emission {
   }
 
   IndexVariable leaf(const Dim& dim) {
-    internal_check(dim.leaf().is_symbol(), "an index expression mentions symbols only");
-    const IndexVariable* found = scope_.find(dim.leaf().symbol);
-    internal_check(found != nullptr, "the symbol " + dim.leaf().symbol + " of an index expression is defined");
+    const IndexVariable* found = scope_.find(dim.leaf());
+    internal_check(found != nullptr, "the leaf " + to_string(dim.leaf()) + " of an index expression is defined");
     return *found;
   }
 
@@ -194,7 +193,7 @@ CodeScope& home_of(CodeScope& scope, const Dim& dim) {
   while (deepest->parent() != nullptr) deepest = deepest->parent();
   for (const ir::DimLeaf& leaf : dim.leaves()) {
     CodeScope* home = nullptr;
-    internal_check(scope.find(leaf.symbol, &home) != nullptr, "the symbol " + leaf.symbol + " of an index expression is defined");
+    internal_check(scope.find(leaf, &home) != nullptr, "the leaf " + to_string(leaf) + " of an index expression is defined");
     if (home->depth() > deepest->depth()) deepest = home;
   }
   return *deepest;

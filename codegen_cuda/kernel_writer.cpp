@@ -62,9 +62,9 @@ void CodeScope::line(std::string_view text) {
   }
 }
 
-const IndexVariable* CodeScope::find(const std::string& symbol, CodeScope** home) {
+const IndexVariable* CodeScope::find(const ir::DimLeaf& leaf, CodeScope** home) {
   for (CodeScope* scope = this; scope != nullptr; scope = scope->parent_) {
-    if (const auto found = scope->symbols_.find(symbol); found != scope->symbols_.end()) {
+    if (const auto found = scope->leaves_.find(leaf); found != scope->leaves_.end()) {
       if (home != nullptr) *home = scope;
       return &found->second;
     }
@@ -176,7 +176,7 @@ CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
     const bool wide = !fits_int(Dim::symbol(names[i]));
     const std::string name = fresh(names[i]);
     entry_->line(fmt::format("const {} {} = {}extents[{}];", wide ? "long long" : "int", name, wide ? "" : "(int)", i));
-    entry_->define(names[i], {name, wide});
+    entry_->define({.symbol = names[i]}, {name, wide});
   }
   if (options.dependent && target().has_dependent_launch()) {
     entry_->line("// The next launch may start now; what earlier ones wrote may be touched after the wait.");

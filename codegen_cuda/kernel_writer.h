@@ -37,19 +37,19 @@ class CodeScope {
   const std::string& text() const { return text_; }
   void append(std::string_view indented) { text_ += indented; }
 
-  // What a dim's symbol is called here and in inner scopes.
-  void define(const std::string& symbol, IndexVariable variable) { symbols_[symbol] = std::move(variable); }
-  const IndexVariable* find(const std::string& symbol, CodeScope** home = nullptr);
+  // What a leaf of dims is called here and in inner scopes.
+  void define(const ir::DimLeaf& leaf, IndexVariable variable) { leaves_[leaf] = std::move(variable); }
+  const IndexVariable* find(const ir::DimLeaf& leaf, CodeScope** home = nullptr);
 
   // Values already computed in this very scope.
   std::map<ir::Dim, IndexVariable> dims;
-  std::map<std::pair<std::uint64_t, std::int32_t>, std::string> steps;  // program's number, step
+  std::map<std::pair<std::uint32_t, std::int32_t>, std::string> steps;  // program's number, step
 
  private:
   CodeScope* parent_;
   int depth_;
   std::string text_;
-  std::map<std::string, IndexVariable> symbols_;
+  std::map<ir::DimLeaf, IndexVariable> leaves_;
 };
 
 struct EntryOptions {
@@ -82,9 +82,10 @@ class KernelWriter {
 
   // An unused name that starts with `stem` (any characters that no name holds become _).
   std::string fresh(std::string_view stem);
+  std::string fresh(const ir::DimLeaf& leaf) { return fresh(to_string(leaf)); }
   // The same with a number in any case, so that a stem may be a function's name: "exp1".
   std::string fresh_numbered(std::string_view stem);
-  std::uint64_t fresh_number() { return ++numbers_; }
+  std::uint32_t fresh_number() { return ++numbers_; }
 
   // Includes device/NAME.cuh (the prelude always is; order is device_text.h's).
   void use(std::string_view piece);
@@ -112,7 +113,7 @@ class KernelWriter {
   std::set<std::string, std::less<>> names_, pieces_;
   std::unique_ptr<CodeScope> entry_;
   std::string entry_header_;
-  std::uint64_t numbers_ = 0;
+  std::uint32_t numbers_ = 0;
 };
 
 // `const auto NAME = [&](parameters) { body };`

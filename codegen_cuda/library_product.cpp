@@ -45,7 +45,7 @@ class Reader {
     if (matmul_.accumulate == DType::F64) throw Refusal{"its sums are kept in f64"};
     product.x = left.buffer;
     product.w = right.buffer;
-    const Dim depth = Dim::symbol(matmul_.k.symbol), column = Dim::symbol(matmul_.n.symbol);
+    const Dim depth = matmul_.k.index(), column = matmul_.n.index();
     if (!lies_at(left, row_ * product.k + depth)) throw Refusal{"the left operand's rows do not lie one after the other"};
     product.w_by_columns = lies_at(right, column * product.k + depth);
     if (!product.w_by_columns && !lies_at(right, depth * product.n + column))
@@ -56,7 +56,7 @@ class Reader {
 
  private:
   void add_row(const ir::Iteration& iteration) {
-    row_ = row_ * iteration.extent + Dim::symbol(iteration.symbol);
+    row_ = row_ * iteration.extent + iteration.index();
     rows_ = rows_ * iteration.extent;
   }
 
@@ -92,7 +92,7 @@ class Reader {
     if (type.dtype != product.dtype)
       throw Refusal{fmt::format("its result is of {}, its operands of {}", ir::name_of(type.dtype), ir::name_of(product.dtype))};
     product.d = static_cast<std::int32_t>(region_.body.body.parameters.size()) + store.output;
-    const Dim place = ir::simplify(row_ * product.n + Dim::symbol(matmul_.n.symbol), form_.symbols);
+    const Dim place = ir::simplify(row_ * product.n + matmul_.n.index(), form_.symbols);
     if (ir::prove_equal(ir::linear_offset(store.index, type.dims, form_.symbols), place, form_.symbols) != ir::Proof::Yes)
       throw Refusal{"its result's rows do not lie one after the other"};
 
@@ -106,7 +106,7 @@ class Reader {
       const std::vector<std::int32_t> operands = step(position).operands;
       for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
         const ScalarStep& bias = step(behind_casts(operands[1 - side], product.dtype));
-        if (bias.kind != ScalarStep::Kind::Load || bias.dtype != product.dtype || !lies_at(bias, Dim::symbol(matmul_.n.symbol))) continue;
+        if (bias.kind != ScalarStep::Kind::Load || bias.dtype != product.dtype || !lies_at(bias, matmul_.n.index())) continue;
         product.bias = bias.buffer;
         position = behind_casts(operands[side], product.dtype);
         break;

@@ -12,10 +12,10 @@ LinearSpace linear_space(KernelWriter& kernel, std::span<const ir::Iteration> it
   LinearSpace space{.iterations = {iterations.begin(), iterations.end()}, .points = Dim(1)};
   for (const ir::Iteration& iteration : iterations) {
     space.points = space.points * iteration.extent;
-    if (kernel.symbols().contains(iteration.symbol)) continue;
+    if (kernel.symbols().find(iteration.variable) != nullptr) continue;
     ir::SymbolInfo info;
     info.below = iteration.extent;
-    kernel.symbols().declare(iteration.symbol, info);
+    kernel.symbols().declare(iteration.variable, info);
   }
   return space;
 }
@@ -31,7 +31,7 @@ void define_point(KernelWriter& kernel, CodeScope& scope, const LinearSpace& spa
   for (std::size_t i = space.iterations.size(); i-- > 0;) {
     const ir::Iteration& iteration = space.iterations[i];
     if (iteration.extent.is_constant(1)) {
-      scope.define(iteration.symbol, {"0", false});
+      scope.define(iteration.variable, {"0", false});
       continue;
     }
     const bool outermost = std::all_of(space.iterations.begin(), space.iterations.begin() + static_cast<std::ptrdiff_t>(i),
@@ -39,11 +39,11 @@ void define_point(KernelWriter& kernel, CodeScope& scope, const LinearSpace& spa
     if (outermost) {
       const bool wide = rest.wide && !kernel.fits_int(iteration.extent);
       if (rest.wide && !wide) {
-        const std::string name = kernel.fresh(iteration.symbol);
+        const std::string name = kernel.fresh(iteration.variable);
         scope.line(fmt::format("const int {} = (int){};", name, rest.name));
         rest = {name, false};
       }
-      scope.define(iteration.symbol, rest);
+      scope.define(iteration.variable, rest);
       rest = {"0", false};
       continue;
     }
@@ -51,10 +51,10 @@ void define_point(KernelWriter& kernel, CodeScope& scope, const LinearSpace& spa
     const bool wide_extent = !kernel.fits_int(iteration.extent), wide = rest.wide || wide_extent;
     const std::string divisor = (wide && !wide_extent ? "(long long)" : "") + extent,
                       dividend = (wide && !rest.wide ? "(long long)" : "") + rest.name;
-    const IndexVariable index{kernel.fresh(iteration.symbol), wide_extent};
+    const IndexVariable index{kernel.fresh(iteration.variable), wide_extent};
     scope.line(fmt::format("const {} {} = {}remainder({}, {});", index_type(wide_extent), index.name, wide && !wide_extent ? "(int)" : "",
                            dividend, divisor));
-    scope.define(iteration.symbol, index);
+    scope.define(iteration.variable, index);
     const std::string whole = kernel.fresh("rest");
     scope.line(fmt::format("const {} {} = quotient({}, {});", index_type(wide), whole, dividend, divisor));
     rest = {whole, wide};

@@ -20,7 +20,7 @@ std::vector<std::int32_t> roots_of(const ir::MapPart& part) {
 
 // Blocks that the part keeps busy, each with a vector a thread.
 Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& part, std::int64_t wanted_width, int threads) {
-  const ir::Iteration none{"$one", Dim(1)};
+  const ir::Iteration none{ir::loop_leaf(ir::LoopRole::Made), Dim(1)};
   const ir::Iteration run = part.space.empty() ? none : part.space.back();
   const bool flat = part.space.size() <= 1;
   const std::int64_t multiple = ir::divisor(run.extent, kernel.symbols());
@@ -30,17 +30,17 @@ Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& par
   std::vector<ir::Iteration> vectors(part.space.begin(), part.space.end());
   if (vectors.empty()) vectors.push_back(none);
   // The last loop counts vectors.
-  const std::string vector_symbol = run.symbol + ".vector";
-  vectors.back() = {vector_symbol, ir::simplify(ir::ceil_div(run.extent, width), kernel.symbols())};
+  const ir::DimLeaf vector_leaf = ir::loop_leaf(ir::LoopRole::Vector, run.variable.element);
+  vectors.back() = {vector_leaf, ir::simplify(ir::ceil_div(run.extent, width), kernel.symbols())};
   const LinearSpace space = linear_space(kernel, vectors);
   write_grid_stride(kernel, entry, space, threads, [&](CodeScope& at) {
-    const IndexVariable vector = *at.find(vector_symbol);
+    const IndexVariable vector = *at.find(vector_leaf);
     IndexVariable first = vector;
-    if (width > 1) first = name_index(kernel, at, Dim::symbol(vector_symbol) * width, run.symbol);
-    at.define(run.symbol, first);
+    if (width > 1) first = name_index(kernel, at, Dim::of(vector_leaf) * width, to_string(run.variable));
+    at.define(run.variable, first);
     const auto points = [&](CodeScope& scope, std::int64_t lanes, const IndexVariable& start) {
       ScalarWriter program(kernel, part.program, scope, roots_of(part));
-      VectorLanes range(kernel, scope, {.symbol = run.symbol, .extent = run.extent, .width = static_cast<int>(lanes), .first = start});
+      VectorLanes range(kernel, scope, {.variable = run.variable, .extent = run.extent, .width = static_cast<int>(lanes), .first = start});
       range.load(program);
       for (const ir::Store& store : part.stores) range.store(program, store);
       range.finish();

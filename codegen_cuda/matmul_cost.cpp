@@ -103,7 +103,7 @@ double streamed_bytes(const ir::MatmulForm& form) {
     for (const ir::ScalarStep& step : program.steps) {
       if (step.kind != ir::ScalarStep::Kind::Load) continue;
       const bool by_row =
-          std::any_of(step.index.begin(), step.index.end(), [&](const ir::Dim& dim) { return dim.mentions({.symbol = form.m.symbol}); });
+          std::any_of(step.index.begin(), step.index.end(), [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
       if (by_row) bytes += static_cast<double>(ir::size_of(step.dtype));
     }
   };

@@ -26,9 +26,9 @@ std::optional<DirectOperand> direct_operand(const ir::Region& region, const ir::
   const std::int64_t elements = piece_bytes / static_cast<std::int64_t>(ir::size_of(load.dtype));
   const ir::Iteration& contiguous = major == Major::Depth ? depth : row;
   const ir::Iteration& other = major == Major::Depth ? row : depth;
-  const auto along = ir::affine_in(load_offset(region, load, symbols), contiguous.symbol);
+  const auto along = ir::affine_in(load_offset(region, load, symbols), contiguous.variable);
   if (!along || !along->stride.is_constant(1)) return std::nullopt;
-  const auto between = ir::affine_in(along->base, other.symbol);
+  const auto between = ir::affine_in(along->base, other.variable);
   if (!between || depends_on_values(between->base) || depends_on_values(between->stride)) return std::nullopt;
   if (ir::divisor(between->base, symbols) % elements != 0 || ir::divisor(between->stride, symbols) % elements != 0) return std::nullopt;
   return DirectOperand{.buffer = load.buffer, .offset = between->base, .stride = between->stride};
@@ -59,13 +59,13 @@ std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir
   if (operand.major == Major::Rows) std::swap(result.dims[0], result.dims[1]);
   Dim rest = operand.direct->offset;
   for (const ir::Iteration& iteration : form.batch) {
-    if (!rest.mentions({.symbol = iteration.symbol})) continue;
-    const auto along = ir::affine_in(rest, iteration.symbol);
+    if (!rest.mentions(iteration.variable)) continue;
+    const auto along = ir::affine_in(rest, iteration.variable);
     if (!along || !along->stride.is_constant() || *along->stride.constant() % piece != 0 || *along->stride.constant() <= 0)
       return std::nullopt;
     result.dims.push_back(ir::max(iteration.extent, 1));
     result.strides.push_back(along->stride * static_cast<std::int64_t>(element_bytes));
-    result.batch.push_back(iteration.symbol);
+    result.batch.push_back(iteration.variable);
     rest = along->base;
   }
   if (!rest.is_constant(0) || *stride <= 0 || result.dims.size() > most_dims) return std::nullopt;
@@ -78,7 +78,7 @@ Major operand_major(const ir::Region& region, const ir::ScalarProgram& program, 
   for (const ScalarStep& step : program.steps) {
     if (step.kind != ScalarStep::Kind::Load) continue;
     const Dim offset = load_offset(region, step, symbols);
-    const auto along_depth = ir::affine_in(offset, depth.symbol), along_rows = ir::affine_in(offset, row.symbol);
+    const auto along_depth = ir::affine_in(offset, depth.variable), along_rows = ir::affine_in(offset, row.variable);
     if (along_depth && along_depth->stride.is_constant(1)) return Major::Depth;
     if (along_rows && along_rows->stride.is_constant(1)) return Major::Rows;
   }
@@ -92,8 +92,7 @@ Dim load_offset(const ir::Region& region, const ScalarStep& load, const ir::Symb
 
 bool depends_on_values(const Dim& dim) {
   const auto leaves = dim.leaves();
-  return std::any_of(leaves.begin(), leaves.end(),
-                     [](const ir::DimLeaf& leaf) { return !leaf.is_symbol() || leaf.symbol.starts_with('#'); });
+  return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); });
 }
 
 std::optional<TensorOperands> tf32_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {

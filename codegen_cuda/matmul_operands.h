@@ -47,7 +47,7 @@ struct BoxedOperand {
   std::int32_t buffer = 0;
   Major major = Major::Depth;
   std::vector<ir::Dim> dims, strides;  // as ir::TensorMap has them
-  std::vector<std::string> batch;      // iterations that the operand depends on
+  std::vector<ir::DimLeaf> batch;      // iterations that the operand depends on
 };
 // nullopt where it can't be: the depth must be constant and not 0, strides constant (a map is made for the
 // largest shape of a bucket and serves smaller ones, whose rows must lie where the largest one's do).

@@ -60,15 +60,15 @@ void write_operand_chunk(
     KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form, const MatmulNames& names, const OperandChunk& chunk,
     const std::function<void(ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last)>& at_point) {
   const std::string first = fmt::format("chunk * {}", chunk.width);
-  const IndexVariable row = write_variable(scope, kernel, chunk.row.symbol, chunk.wide_row,
+  const IndexVariable row = write_variable(scope, kernel, to_string(chunk.row.variable), chunk.wide_row,
                                            fmt::format("{} + {}", chunk.first_row, chunk.along_rows ? first : chunk.line));
-  const IndexVariable depth = write_variable(scope, kernel, form.k.symbol, chunk.wide_depth,
+  const IndexVariable depth = write_variable(scope, kernel, to_string(form.k.variable), chunk.wide_depth,
                                              fmt::format("first_depth + {}", chunk.along_rows ? chunk.line : first));
   kernel.block(
       scope, fmt::format("if ({} < {} && {} < {})", row.name, chunk.row_extent, depth.name, names.depth.name), [&](CodeScope& inside) {
-        if (chunk.along_rows) inside.define(form.k.symbol, depth);
-        else inside.define(chunk.row.symbol, row);
-        const LaneRange range{.symbol = chunk.along_rows ? chunk.row.symbol : form.k.symbol,
+        if (chunk.along_rows) inside.define(form.k.variable, depth);
+        else inside.define(chunk.row.variable, row);
+        const LaneRange range{.variable = chunk.along_rows ? chunk.row.variable : form.k.variable,
                               .extent = chunk.along_rows ? chunk.row.extent : form.k.extent,
                               .width = chunk.width,
                               .first = chunk.along_rows ? row : depth,
@@ -128,11 +128,12 @@ TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::Mat
   for (std::size_t i = form.batch.size(); i > 0; --i) {
     const ir::Iteration& iteration = form.batch[i - 1];
     if (i == 1) {
-      scope.define(iteration.symbol, write_variable(scope, kernel, iteration.symbol, false, rest));
+      scope.define(iteration.variable, write_variable(scope, kernel, to_string(iteration.variable), false, rest));
       break;
     }
     const std::string extent = "(int)" + write_index(kernel, scope, iteration.extent);
-    scope.define(iteration.symbol, write_variable(scope, kernel, iteration.symbol, false, fmt::format("remainder({}, {})", rest, extent)));
+    scope.define(iteration.variable,
+                 write_variable(scope, kernel, to_string(iteration.variable), false, fmt::format("remainder({}, {})", rest, extent)));
     rest = write_variable(scope, kernel, "points", false, fmt::format("quotient({}, {})", rest, extent)).name;
   }
   return result;
@@ -154,11 +155,11 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   const std::string &row_of_product = piece.transposed ? column : row, &column_of_product = piece.transposed ? row : column;
   const bool wide_m = !fits_with(kernel, form.m.extent, 1024), wide_n = !fits_with(kernel, form.n.extent, 1024);
   const std::string steps = piece.row_step == 1 ? row_of_product : fmt::format("{} * {}", row_of_product, piece.row_step);
-  const IndexVariable m = write_variable(loop, kernel, form.m.symbol, wide_m, fmt::format("{} + {}", piece.first_row, steps));
+  const IndexVariable m = write_variable(loop, kernel, to_string(form.m.variable), wide_m, fmt::format("{} + {}", piece.first_row, steps));
   const IndexVariable n =
-      write_variable(loop, kernel, form.n.symbol, wide_n, fmt::format("{} + {}", piece.first_column, column_of_product));
+      write_variable(loop, kernel, to_string(form.n.variable), wide_n, fmt::format("{} + {}", piece.first_column, column_of_product));
   loop.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m.name, names.rows.name, n.name, names.columns.name));
-  loop.define(form.m.symbol, m);
+  loop.define(form.m.variable, m);
 
   const std::string sum = kernel.fresh("sum");
   loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
@@ -183,7 +184,7 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   } else {
     loop.line(fmt::format("load_vector({}, {} + {} * {} + {});", sum, piece.base, row, piece.pitch, column));
   }
-  const LaneRange space{.symbol = form.n.symbol, .extent = form.n.extent, .width = piece.width, .first = n, .may_end = true};
+  const LaneRange space{.variable = form.n.variable, .extent = form.n.extent, .width = piece.width, .first = n, .may_end = true};
   LaneProgram program{.program = form.epilogue, .roots = {form.epilogue_step}, .stores = form.stores, .at_point = {}};
   const ir::Store* result = kept ? kept->result : nullptr;
   if (result != nullptr) {

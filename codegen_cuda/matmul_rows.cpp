@@ -108,8 +108,8 @@ void MatmulRows::write_rows(CodeScope& entry, const TilePlace& place, const std:
   const std::string loop =
       fmt::format("for (int row_of_block = (int)(threadIdx.x / 32); row_of_block < rows_of_block; row_of_block += {})", threads_ / 32);
   kernel_.block(entry, loop, [&](CodeScope& row) {
-    row.define(form_.m.symbol,
-               write_variable(row, kernel_, form_.m.symbol, place.first_row.wide, fmt::format("{} + row_of_block", place.first_row.name)));
+    row.define(form_.m.variable, write_variable(row, kernel_, to_string(form_.m.variable), place.first_row.wide,
+                                                fmt::format("{} + row_of_block", place.first_row.name)));
     body(row);
   });
 }
@@ -219,8 +219,8 @@ ir::DeviceLaunch MatmulRows::write_launch() {
     const std::string extent = "(long long)" + write_index(kernel_, entry, iteration.extent);
     const bool wide = !kernel_.fits_int(iteration.extent);
     const std::string value = last ? rest : fmt::format("remainder({}, {})", rest, extent);
-    entry.define(iteration.symbol,
-                 write_variable(entry, kernel_, iteration.symbol, wide, fmt::format("({})({})", index_type(wide), value)));
+    entry.define(iteration.variable,
+                 write_variable(entry, kernel_, to_string(iteration.variable), wide, fmt::format("({})({})", index_type(wide), value)));
     if (!last) rest = write_variable(entry, kernel_, "rest", true, fmt::format("quotient({}, {})", rest, extent)).name;
   };
   split(form_.m, form_.batch.empty());
@@ -315,7 +315,7 @@ std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowSt
                              narrowed(kernel_, form_.scratch[slot], writer.value(point, keep.step))));
     }
   };
-  write_lanes(kernel_, loop, {.symbol = form_.n.symbol, .extent = form_.n.extent, .width = width, .first = first, .may_end = true},
+  write_lanes(kernel_, loop, {.variable = form_.n.variable, .extent = form_.n.extent, .width = width, .first = first, .may_end = true},
               program);
   // Few known turns are written out: their loads then do not wait for each other.
   constexpr std::int64_t most_turns = 8, turn_columns = 32 * width;

@@ -177,7 +177,7 @@ struct Tile {{
   // Coordinates of an operand's batch point.
   std::string batch_coordinates(CodeScope& scope, const BoxedOperand& operand) {
     std::string text;
-    for (const std::string& symbol : operand.batch) text += ", " + scope.find(symbol)->name;
+    for (const ir::DimLeaf& variable : operand.batch) text += ", " + scope.find(variable)->name;
     return text;
   }
 
@@ -341,7 +341,7 @@ const ir::Store* boxed_result(const ir::Region& region, const ir::MatmulForm& fo
   const auto columns = form.n.extent.constant();
   if ((bytes != 2 && bytes != 4) || !columns || *columns == 0 || *columns * bytes % stride_bytes != 0) return nullptr;
   const auto same = [&](const ir::Dim& a, const ir::Dim& b) { return ir::simplify(a, symbols) == ir::simplify(b, symbols); };
-  const ir::Dim place = ir::Dim::symbol(form.m.symbol) * *columns + ir::Dim::symbol(form.n.symbol);
+  const ir::Dim place = form.m.index() * *columns + form.n.index();
   const bool whole = same(ir::product(type.dims), form.m.extent * *columns);
   return whole && same(ir::linear_offset(store.index, type.dims, symbols), place) ? &store : nullptr;
 }

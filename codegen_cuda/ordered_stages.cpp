@@ -19,8 +19,7 @@ using ir::OrderedStage;
 
 bool mentions_step(const Dim& dim) {
   const auto leaves = dim.leaves();
-  return std::any_of(leaves.begin(), leaves.end(),
-                     [](const ir::DimLeaf& leaf) { return leaf.is_symbol() && leaf.symbol.starts_with('#'); });
+  return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return leaf.is_step(); });
 }
 
 bool places_are_known(const OrderedStage& stage) {
@@ -29,12 +28,12 @@ bool places_are_known(const OrderedStage& stage) {
   });
 }
 
-// The loops in the order in which the store's index names them, where it is nothing but their symbols.
+// The loops in the order in which the store's index names them, where it is nothing but their variables.
 std::optional<std::vector<ir::Iteration>> loops_of(const OrderedForm& form, const OrderedStage& stage, const ir::Store& store) {
   std::vector<ir::Iteration> all(form.outer.begin(), form.outer.end()), found;
   all.insert(all.end(), stage.inner.begin(), stage.inner.end());
   for (const Dim& index : store.index) {
-    const auto loop = std::find_if(all.begin(), all.end(), [&](const ir::Iteration& one) { return Dim::symbol(one.symbol) == index; });
+    const auto loop = std::find_if(all.begin(), all.end(), [&](const ir::Iteration& one) { return one.index() == index; });
     if (loop == all.end()) return std::nullopt;
     found.push_back(*loop);
     all.erase(loop);
@@ -56,8 +55,7 @@ bool is_scan(const OrderedStage& stage) {
   for (const OrderedStage::Update& update : stage.updates) {
     for (const ir::Iteration& loop : stage.inner) {
       if (loop.extent.is_constant(1)) continue;
-      if (std::none_of(update.store.index.begin(), update.store.index.end(),
-                       [&](const Dim& dim) { return dim.mentions({.symbol = loop.symbol}); }))
+      if (std::none_of(update.store.index.begin(), update.store.index.end(), [&](const Dim& dim) { return dim.mentions(loop.variable); }))
         return false;
     }
   }
@@ -88,13 +86,13 @@ class RowWriter {
     const std::int64_t owners = owned ? fields_.owners : 1;
     CodeScope& entry = kernel_.begin_entry({.name = name, .threads = threads, .dependent = true});
     std::vector<ir::Iteration> loops = form_.outer;
-    const ir::Iteration owner{"$owner", Dim(owners)};
+    const ir::Iteration owner{ir::loop_leaf(ir::LoopRole::Made), Dim(owners)};
     // Neighbouring threads take neighbouring elements of a slice; where rows lie otherwise, the owners of a row read the same indices together.
     if (owners > 1) loops.insert(slices_lie_along_the_rows() ? loops.begin() : loops.end(), owner);
     const LinearSpace space = linear_space(kernel_, loops);
     write_grid_stride(kernel_, entry, space, threads, [&](CodeScope& row) {
       const std::string holds = conditions_of(row);
-      const auto body = [&](CodeScope& at) { owners > 1 ? owned_updates(at, *at.find(owner.symbol)) : serial(at); };
+      const auto body = [&](CodeScope& at) { owners > 1 ? owned_updates(at, *at.find(owner.variable)) : serial(at); };
       if (holds.empty()) body(row);
       else kernel_.block(row, fmt::format("if ({})", holds), body);
     });
@@ -108,9 +106,9 @@ class RowWriter {
  private:
   bool slices_lie_along_the_rows() const {
     if (form_.outer.empty()) return false;
-    const std::string& symbol = form_.outer.back().symbol;
+    const Dim inner = form_.outer.back().index();
     return std::all_of(stage_.updates.begin(), stage_.updates.end(),
-                       [&](const OrderedStage::Update& update) { return update.store.index.back() == Dim::symbol(symbol); });
+                       [&](const OrderedStage::Update& update) { return update.store.index.back() == inner; });
   }
 
   std::string conditions_of(CodeScope& row) {

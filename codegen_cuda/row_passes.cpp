@@ -41,8 +41,8 @@ class Copier {
  private:
   Dim renamed(const Dim& dim) {
     return dim.substitute([&](const ir::DimLeaf& leaf) -> std::optional<Dim> {
-      if (!leaf.is_symbol() || !leaf.symbol.starts_with('#')) return std::nullopt;
-      return Dim::symbol(ir::step_symbol(copy(std::stoi(leaf.symbol.substr(1)))));
+      if (!leaf.is_step()) return std::nullopt;
+      return Dim::of(ir::step_leaf(copy(leaf.step())));
     });
   }
 
@@ -59,7 +59,7 @@ bool has_guards(const ir::ScalarProgram& program) {
 bool depends_on_values(const ScalarStep& load) {
   return std::any_of(load.index.begin(), load.index.end(), [](const Dim& dim) {
     const auto leaves = dim.leaves();
-    return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return leaf.symbol.starts_with('#'); });
+    return std::any_of(leaves.begin(), leaves.end(), [](const ir::DimLeaf& leaf) { return leaf.is_step(); });
   });
 }
 
@@ -102,8 +102,7 @@ ir::RowForm with_kept_loads(const ir::RowForm& form) {
   ir::RowForm result = form;
   const auto inner = [&](const ScalarStep& load) {
     return std::any_of(load.index.begin(), load.index.end(), [&](const Dim& dim) {
-      return std::any_of(form.inner.begin(), form.inner.end(),
-                         [&](const ir::Iteration& loop) { return dim.mentions({.symbol = loop.symbol}); });
+      return std::any_of(form.inner.begin(), form.inner.end(), [&](const ir::Iteration& loop) { return dim.mentions(loop.variable); });
     });
   };
   const auto can_keep = [&](const ir::RowStage& stage, const ScalarStep& step) {

@@ -23,8 +23,8 @@ class StageWriter {
     values_.resize(static_cast<std::size_t>(plan.form.accumulators));
     std::vector<ir::Iteration> vectors(plan.form.inner.begin(), plan.form.inner.end());
     run_ = vectors.back();
-    vector_symbol_ = run_.symbol + ".vector";
-    vectors.back() = {vector_symbol_, ir::simplify(ir::floor_div(run_.extent, plan.vector), kernel.symbols())};
+    vector_ = ir::loop_leaf(ir::LoopRole::Vector, run_.variable.element);
+    vectors.back() = {vector_, ir::simplify(ir::floor_div(run_.extent, plan.vector), kernel.symbols())};
     space_ = linear_space(kernel, vectors);
   }
 
@@ -134,11 +134,11 @@ class StageWriter {
   void write_points(CodeScope& at, CodeScope& floor, const ir::RowStage& stage, const std::vector<std::string>& partial,
                     const IndexVariable& vector, const std::string& item) {
     define_point(kernel_, at, space_, vector);
-    IndexVariable first = *at.find(vector_symbol_);
-    if (plan_.vector > 1) first = name_index(kernel_, at, Dim::symbol(vector_symbol_) * plan_.vector, run_.symbol);
+    IndexVariable first = *at.find(vector_);
+    if (plan_.vector > 1) first = name_index(kernel_, at, Dim::of(vector_) * plan_.vector, to_string(run_.variable));
     ScalarWriter program(kernel_, stage.program, floor, roots(stage));
     provide(program);
-    VectorLanes lanes(kernel_, at, {.symbol = run_.symbol, .extent = run_.extent, .width = plan_.vector, .first = first});
+    VectorLanes lanes(kernel_, at, {.variable = run_.variable, .extent = run_.extent, .width = plan_.vector, .first = first});
     for (std::size_t slot = 0; slot < kept_.size(); ++slot) {
       const std::string place = plan_.items == 1 ? lanes.lane() : fmt::format("{} * {} + {}", item, plan_.vector, lanes.lane());
       program.set_scratch(static_cast<std::int32_t>(slot), fmt::format("{}[{}]", kept_[slot], place), lanes.point());
@@ -175,7 +175,7 @@ class StageWriter {
   CodeScope& row_;
   const RowStagePlan& plan_;
   ir::Iteration run_;
-  std::string vector_symbol_;
+  ir::DimLeaf vector_;  // counts vectors of run_
   LinearSpace space_;
   std::vector<std::string> values_;         // of Accumulated slots
   std::vector<std::string> kept_, places_;  // of Scratch slots: the array, the element at hand

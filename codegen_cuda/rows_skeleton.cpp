@@ -42,13 +42,13 @@ bool is_one_pass(const RowForm& form) {
   return passes == 1 && !form.stages.front().per_row && form.stages.front().stores.empty();
 }
 
-// Accesses that run along the symbol by ones, less those that stride along it.
-int contiguity(const PlanInputs& inputs, const RowForm& form, const std::string& symbol) {
+// Accesses that run along the variable by ones, less those that stride along it.
+int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf& variable) {
   int balance = 0;
   const auto count = [&](const std::vector<Dim>& index, ir::ValueId buffer) {
     const Dim offset = row_major(index, inputs.region.body.tensor_type(buffer).dims, inputs.form.symbols);
-    if (!offset.mentions({.symbol = symbol})) return;
-    const auto along = ir::affine_in(offset, symbol);
+    if (!offset.mentions(variable)) return;
+    const auto along = ir::affine_in(offset, variable);
     balance += along && along->stride.is_constant(1) ? 1 : -1;
   };
   const ir::Block& body = inputs.region.body.body;
@@ -111,7 +111,8 @@ class RowsSkeleton : public Skeleton {
       const std::int64_t room = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
       return count * width * slots <= room ? std::max<std::int64_t>(count, 1) : 0;
     };
-    if (!form.outer.empty() && contiguity(inputs, form, form.outer.back().symbol) > contiguity(inputs, form, form.inner.back().symbol)) {
+    if (!form.outer.empty() &&
+        contiguity(inputs, form, form.outer.back().variable) > contiguity(inputs, form, form.inner.back().variable)) {
       add({.threads = longest >= 64 ? 8 : 1, .across = 1, .vector = 1, .items = 0, .split = 1});
     }
     // As many lanes as the row has vectors for.
@@ -222,7 +223,7 @@ class RowsSkeleton : public Skeleton {
   static void write_segment(KernelWriter& kernel, CodeScope& row, const RowForm& form, RowStagePlan& plan) {
     if (!form.segments) return;
     const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets));
-    const std::string number = write_index(kernel, row, Dim::symbol(form.outer.front().symbol));
+    const std::string number = write_index(kernel, row, form.outer.front().index());
     const std::string rows = write_index(kernel, row, form.inner.front().extent);
     const bool wide = counter_is_wide(kernel, form.inner.front().extent);
     plan.first = kernel.fresh("segment_first");

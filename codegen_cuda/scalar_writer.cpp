@@ -31,14 +31,13 @@ ScalarWriter::ScalarWriter(KernelWriter& kernel, const ir::ScalarProgram& progra
       condition.right = own(condition.right);
     }
     if (step.kind != ScalarStep::Kind::CheckedIndex) continue;
-    // Programs of one kernel number their steps alike; their symbols must differ.
+    // Programs of one kernel number their steps alike; their leaves must differ.
     const auto position = static_cast<std::int32_t>(i);
-    const std::string name = fmt::format("#{}.{}", number_, i);
-    names_.emplace(ir::step_symbol(position), Dim::symbol(name));
-    symbol_steps_.emplace(name, position);
+    const ir::DimLeaf leaf = ir::step_leaf(position, number_);
+    names_.emplace(ir::step_leaf(position), Dim::of(leaf));
     ir::SymbolInfo info;
     info.below = step.index.at(0);
-    kernel_.symbols().declare(name, std::move(info));
+    kernel_.symbols().declare(leaf, std::move(info));
   }
   guards_ = ir::guards_of(program, roots);
   reduced_ = ir::computed_from_accumulated(program);
@@ -77,7 +76,7 @@ ScalarWriter::Placed ScalarWriter::place(CodeScope& scope, std::int32_t position
   for (CodeScope* at = &scope; at != nullptr; at = at->parent()) {
     if (const auto found = at->steps.find(key); found != at->steps.end()) return {found->second, at};
   }
-  place_symbols(scope, step);
+  place_steps(scope, step);
   std::vector<Placed> operands;
   for (const std::int32_t operand : step.operands) operands.push_back(place(scope, operand));
   CodeScope& home = home_of_step(scope, step, position, operands);
@@ -86,50 +85,51 @@ ScalarWriter::Placed ScalarWriter::place(CodeScope& scope, std::int32_t position
   return placed;
 }
 
-// A step symbol in an index is an operand too: its scope must know it before the index is looked at.
-void ScalarWriter::place_symbols(CodeScope& scope, const ScalarStep& step) {
-  for (const Dim& index : step.index) place_symbols(scope, index);
+// A step in an index is an operand too: its scope must know it before the index is looked at.
+void ScalarWriter::place_steps(CodeScope& scope, const ScalarStep& step) {
+  for (const Dim& index : step.index) place_steps(scope, index);
   for (const ScalarStep::Condition& condition : step.conditions) {
-    place_symbols(scope, condition.left);
-    place_symbols(scope, condition.right);
+    place_steps(scope, condition.left);
+    place_steps(scope, condition.right);
   }
 }
 
-void ScalarWriter::place_symbols(CodeScope& scope, const Dim& dim) {
-  for (const auto& [symbol, number] : symbol_steps_) {
-    if (dim.mentions({.symbol = symbol})) place(scope, number);
-  }
+void ScalarWriter::place_steps(CodeScope& scope, const Dim& dim) {
+  for (const ir::DimLeaf& leaf : dim.leaves())
+    if (leaf.is_step()) place(scope, leaf.step());
 }
 
 void ScalarWriter::place_indices(CodeScope& scope, const ir::Store& store) {
-  for (const Dim& index : store_index(store)) place_symbols(scope, index);
+  for (const Dim& index : store_index(store)) place_steps(scope, index);
 }
 
-bool ScalarWriter::varies(std::int32_t position, const std::string& symbol) const {
+bool ScalarWriter::varies(std::int32_t position, const ir::DimLeaf& variable) const {
   const ScalarStep& step = steps_.at(at(position));
   const auto mentions = [&](const Dim& dim) {
-    return std::any_of(symbol_steps_.begin(), symbol_steps_.end(),
-                       [&](const auto& known) { return dim.mentions({.symbol = known.first}) && varies(known.second, symbol); }) ||
-           dim.mentions({.symbol = symbol});
+    return std::ranges::any_of(
+        dim.leaves(), [&](const ir::DimLeaf& leaf) { return leaf == variable || (leaf.is_step() && varies(leaf.step(), variable)); });
   };
-  return std::any_of(step.index.begin(), step.index.end(), mentions) ||
-         std::any_of(step.conditions.begin(), step.conditions.end(),
-                     [&](const auto& condition) { return mentions(condition.left) || mentions(condition.right); }) ||
-         std::any_of(step.operands.begin(), step.operands.end(), [&](std::int32_t operand) { return varies(operand, symbol); });
+  return std::ranges::any_of(step.index, mentions) ||
+         std::ranges::any_of(step.conditions,
+                             [&](const auto& condition) { return mentions(condition.left) || mentions(condition.right); }) ||
+         std::ranges::any_of(step.operands, [&](std::int32_t operand) { return varies(operand, variable); });
 }
 
-bool ScalarWriter::index_varies(std::int32_t load, const std::string& symbol) const {
-  const ScalarStep& step = steps_.at(at(load));
-  return std::any_of(symbol_steps_.begin(), symbol_steps_.end(), [&](const auto& known) {
-    const bool read =
-        std::any_of(step.index.begin(), step.index.end(), [&](const Dim& dim) { return dim.mentions({.symbol = known.first}); });
-    return read && varies(known.second, symbol);
-  });
+bool ScalarWriter::index_varies(std::int32_t load, const ir::DimLeaf& variable) const {
+  return std::ranges::any_of(steps_read_at(steps_.at(at(load))), [&](std::int32_t step) { return varies(step, variable); });
+}
+
+std::set<std::int32_t> ScalarWriter::steps_read_at(const ScalarStep& load) {
+  std::set<std::int32_t> steps;
+  for (const Dim& dim : load.index)
+    for (const ir::DimLeaf& leaf : dim.leaves())
+      if (leaf.is_step()) steps.insert(leaf.step());
+  return steps;
 }
 
 std::string ScalarWriter::address(CodeScope& scope, std::int32_t load) {
   const ScalarStep& step = steps_.at(at(load));
-  place_symbols(scope, step);
+  place_steps(scope, step);
   const auto buffer = at(step.buffer);
   return fmt::format("{} + {}", kernel_.buffer(buffer), write_offset(kernel_, scope, load_offset(load), kernel_.buffer_type(buffer).dims));
 }
@@ -215,10 +215,9 @@ ScalarWriter::Placed ScalarWriter::write(CodeScope& home, std::int32_t position,
 
 std::vector<Dim> ScalarWriter::extents_that_may_be_empty(const ScalarStep& load) const {
   std::vector<Dim> extents;
-  for (const auto& [symbol, number] : symbol_steps_) {
-    const Dim& extent = steps_[at(number)].index.at(0);
-    const bool read = std::any_of(load.index.begin(), load.index.end(), [&](const Dim& dim) { return dim.mentions({.symbol = symbol}); });
-    if (read && kernel_.interval_of(extent).low <= 0) extents.push_back(extent);
+  for (const std::int32_t step : steps_read_at(load)) {
+    const Dim& extent = steps_[at(step)].index.at(0);
+    if (kernel_.interval_of(extent).low <= 0) extents.push_back(extent);
   }
   return extents;
 }
@@ -248,7 +247,7 @@ std::string ScalarWriter::checked_index(CodeScope& home, std::int32_t position, 
   const std::string name = kernel_.fresh_numbered("index");
   home.line(fmt::format("const {} {} = {}checked_index(error, {}, {}, {}, {});", index_type(wide), name, wide ? "" : "(int)", step.check,
                         index, limit, mask.empty() ? "true" : mask));
-  home.define(names_.at(ir::step_symbol(position)).leaf().symbol, {name, wide});
+  home.define(ir::step_leaf(position, number_), {name, wide});
   return name;
 }
 

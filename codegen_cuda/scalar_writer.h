@@ -38,20 +38,20 @@ class ScalarWriter {
   void update(CodeScope& scope, const ir::Store& store, const std::optional<ir::Op>& combine);
   // Writes the checked indices that a store's index mentions: its offset may be written in `scope` afterwards.
   void place_indices(CodeScope& scope, const ir::Store& store);
-  // A store's index over the kernel's symbols.
+  // A store's index over the kernel's leaves.
   std::vector<ir::Dim> store_index(const ir::Store& store) const;
 
   const std::vector<ir::ScalarStep>& steps() const { return steps_; }
   ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
   // Whether a step happens only under a condition: of a Guarded step, or that the dims it is gathered from are not empty.
   bool conditional(std::int32_t step) const;
-  // Whether the step, its operands or an index that it reads at mention a loop symbol.
-  bool varies(std::int32_t step, const std::string& symbol) const;
-  // Whether a checked index that a load reads at varies with the symbol.
-  bool index_varies(std::int32_t load, const std::string& symbol) const;
+  // Whether the step, its operands or an index that it reads at mention a loop variable.
+  bool varies(std::int32_t step, const ir::DimLeaf& variable) const;
+  // Whether a checked index that a load reads at varies with the variable.
+  bool index_varies(std::int32_t load, const ir::DimLeaf& variable) const;
   // Address of the element that a load reads; the checked indices it needs are written in `scope` at the latest.
   std::string address(CodeScope& scope, std::int32_t load);
-  // Row-major offsets over the kernel's symbols (CheckedIndex symbols as this kernel calls them).
+  // Row-major offsets over the kernel's leaves (steps as this kernel numbers them).
   ir::Dim load_offset(std::int32_t step) const;
   ir::Dim store_offset(const ir::Store& store) const;
 
@@ -62,8 +62,8 @@ class ScalarWriter {
   };
   ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
   Placed place(CodeScope& scope, std::int32_t step);
-  void place_symbols(CodeScope& scope, const ir::ScalarStep& step);
-  void place_symbols(CodeScope& scope, const ir::Dim& dim);
+  void place_steps(CodeScope& scope, const ir::ScalarStep& step);
+  void place_steps(CodeScope& scope, const ir::Dim& dim);
   CodeScope& home_of_step(CodeScope& scope, const ir::ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands);
   Placed write(CodeScope& home, std::int32_t position, const std::vector<Placed>& operands);
   std::string named(CodeScope& home, ir::DType dtype, std::string_view stem, const std::string& expression);
@@ -71,15 +71,15 @@ class ScalarWriter {
   std::string conditions(CodeScope& scope, const ir::ScalarStep& guarded);
   std::string load(CodeScope& home, std::int32_t position);
   // Where a load goes through a checked index, 0 stands for one out of range; in an empty dim it is no element at all.
+  static std::set<std::int32_t> steps_read_at(const ir::ScalarStep& load);  // checked indices
   std::vector<ir::Dim> extents_that_may_be_empty(const ir::ScalarStep& load) const;
   std::string checked_index(CodeScope& home, std::int32_t position, const std::string& index);
   std::string shared_division(CodeScope& home, std::int32_t position, const std::vector<Placed>& operands);
 
   KernelWriter& kernel_;
   CodeScope& floor_;
-  std::uint64_t number_;
-  std::map<std::string, ir::Dim> names_;              // step symbols as they are called in this kernel
-  std::map<std::string, std::int32_t> symbol_steps_;  // the other way: this kernel's name to the step
+  std::uint32_t number_;
+  std::map<ir::DimLeaf, ir::Dim> names_;  // step leaves as they are called in this kernel
   std::vector<ir::ScalarStep> steps_;
   std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
   std::vector<bool> reduced_;                      // a step computed from a reduction

@@ -191,7 +191,7 @@ class SortWriter {
   }
 
   std::string key(CodeScope& at, const std::string& item) {
-    at.define(form_.item.symbol, {item, entry_.wide});
+    at.define(form_.item.variable, {item, entry_.wide});
     ScalarWriter program(kernel_, form_.program, at, {form_.key});
     return fmt::format("{}sort_key({})", form_.descending ? "~" : "", program.value(at, form_.key));
   }

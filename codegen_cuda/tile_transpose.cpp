@@ -18,14 +18,12 @@ constexpr int tile = 32;
 constexpr std::size_t most_tiles = 4;    // operands; 4 * 32 * 33 * 8 bytes of shared memory at most
 constexpr std::int64_t worthwhile = 16;  // points of a loop that fill at least half of a tile
 
-bool runs_along(const Dim& offset, const std::string& symbol) {
-  const auto affine = ir::affine_in(offset, symbol);
+bool runs_along(const Dim& offset, const ir::DimLeaf& variable) {
+  const auto affine = ir::affine_in(offset, variable);
   return affine && affine->stride.is_constant(1);
 }
 
-bool strides_along(const Dim& offset, const std::string& symbol) {
-  return offset.mentions({.symbol = symbol}) && !runs_along(offset, symbol);
-}
+bool strides_along(const Dim& offset, const ir::DimLeaf& variable) { return offset.mentions(variable) && !runs_along(offset, variable); }
 
 std::vector<std::int32_t> roots_of(const ir::MapPart& part) {
   std::vector<std::int32_t> roots;
@@ -43,7 +41,7 @@ std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapP
   CodeScope nowhere;
   const ScalarWriter program(kernel, part.program, nowhere, roots_of(part));
   for (const ir::Store& store : part.stores) {
-    if (!runs_along(program.store_offset(store), run.symbol)) return std::nullopt;
+    if (!runs_along(program.store_offset(store), run.variable)) return std::nullopt;
   }
   std::optional<TileTranspose> best;
   for (std::size_t along = 0; along + 1 < part.space.size(); ++along) {
@@ -53,8 +51,8 @@ std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapP
       const auto position = static_cast<std::int32_t>(i);
       if (program.steps()[i].kind != ir::ScalarStep::Kind::Load || program.conditional(position)) continue;
       const Dim offset = program.load_offset(position);
-      if (program.index_varies(position, run.symbol) || program.index_varies(position, part.space[along].symbol)) continue;
-      if (runs_along(offset, part.space[along].symbol) && strides_along(offset, run.symbol)) found.loads.push_back(position);
+      if (program.index_varies(position, run.variable) || program.index_varies(position, part.space[along].variable)) continue;
+      if (runs_along(offset, part.space[along].variable) && strides_along(offset, run.variable)) found.loads.push_back(position);
     }
     if (found.loads.size() > (best ? best->loads.size() : 0)) best = found;
   }
@@ -64,7 +62,8 @@ std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapP
 
 Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& part, const TileTranspose& transpose, int threads) {
   const ir::Iteration &run = part.space.back(), &along = part.space[transpose.along];
-  const std::string run_tile = run.symbol + ".tile", along_tile = along.symbol + ".tile";
+  const ir::DimLeaf run_tile = ir::loop_leaf(ir::LoopRole::Tile, run.variable.element),
+                    along_tile = ir::loop_leaf(ir::LoopRole::Tile, along.variable.element);
   std::vector<ir::Iteration> tiles;
   for (std::size_t i = 0; i + 1 < part.space.size(); ++i) {
     if (i != transpose.along) tiles.push_back(part.space[i]);
@@ -88,20 +87,20 @@ Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& p
   kernel.block(
       entry, fmt::format("for ({0} {1} = blockIdx.x; {1} < {2}; {1} += gridDim.x)", index_type(wide), number, count), [&](CodeScope& at) {
         define_point(kernel, at, space, {number, wide});
-        const IndexVariable run_first = name_index(kernel, at, Dim::symbol(run_tile) * tile, run.symbol);
-        const IndexVariable along_first = name_index(kernel, at, Dim::symbol(along_tile) * tile, along.symbol);
+        const IndexVariable run_first = name_index(kernel, at, Dim::of(run_tile) * tile, to_string(run.variable));
+        const IndexVariable along_first = name_index(kernel, at, Dim::of(along_tile) * tile, to_string(along.variable));
         const std::string run_end = write_index(kernel, at, run.extent), along_end = write_index(kernel, at, along.extent);
         // One pass over the tile: `along_at` and `run_at` are the thread's place in it.
         const auto pass = [&](const std::string& along_at, const std::string& run_at, const std::string& step, const PointBody& body) {
           kernel.block(
               at, fmt::format("#pragma unroll\nfor (int {0} = {1}; {0} < {2}; {0} += {3})", step, row, tile, rows), [&](CodeScope& inner) {
-                const std::string along_index = kernel.fresh(along.symbol), run_index = kernel.fresh(run.symbol);
+                const std::string along_index = kernel.fresh(along.variable), run_index = kernel.fresh(run.variable);
                 inner.line(fmt::format("const {} {} = {} + {};", index_type(along_first.wide), along_index, along_first.name, along_at));
                 inner.line(fmt::format("const {} {} = {} + {};", index_type(run_first.wide), run_index, run_first.name, run_at));
                 kernel.block(inner, fmt::format("if ({} < {} && {} < {})", along_index, along_end, run_index, run_end),
                              [&](CodeScope& point) {
-                               point.define(along.symbol, {along_index, along_first.wide});
-                               point.define(run.symbol, {run_index, run_first.wide});
+                               point.define(along.variable, {along_index, along_first.wide});
+                               point.define(run.variable, {run_index, run_first.wide});
                                body(point);
                              });
               });

@@ -8,30 +8,30 @@ namespace anydim::codegen_cuda {
 
 using ir::Dim;
 
-bool is_contiguous(const ir::SymbolTable& symbols, const Dim& offset, const std::string& symbol, const Dim& extent, int width) {
-  if (width == 1 || !offset.mentions({.symbol = symbol})) return false;
-  // The symbol as width * vector + lane: divisions by multiples of the width then come apart.
-  const std::string vector = "$vector", lane = "$lane";
+bool is_contiguous(const ir::SymbolTable& symbols, const Dim& offset, const ir::DimLeaf& variable, const Dim& extent, int width) {
+  if (width == 1 || !offset.mentions(variable)) return false;
+  // The variable as width * vector + lane: divisions by multiples of the width then come apart.
+  const ir::DimLeaf vector = ir::loop_leaf(ir::LoopRole::Vector), lane = ir::loop_leaf(ir::LoopRole::Lane);
   ir::SymbolTable known = symbols;
   ir::SymbolInfo of_vector, of_lane;
   of_vector.below = ir::ceil_div(extent, width);
   of_lane.below = Dim(width);
   known.declare(vector, of_vector);
   known.declare(lane, of_lane);
-  const Dim split = ir::simplify(offset.substitute({{symbol, Dim::symbol(vector) * width + Dim::symbol(lane)}}), known);
+  const Dim split = ir::simplify(offset.substitute(std::map<ir::DimLeaf, Dim>{{variable, Dim::of(vector) * width + Dim::of(lane)}}), known);
   const auto along = ir::affine_in(split, lane);
   return along && along->stride.is_constant(1) && ir::divisor(along->base, known) % width == 0;
 }
 
 VectorLanes::VectorLanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range)
     : kernel_(kernel), scope_(scope), range_(range), point_(&scope), lane_("0") {
-  scope_.define(range_.symbol, range_.first);
+  scope_.define(range_.variable, range_.first);
   if (range_.width == 1) return;
   ends_ = range_.may_end && ir::divisor(range_.extent, kernel_.symbols()) % range_.width != 0;
   kernel_.use("vectors");
   lane_ = kernel_.fresh("lane");
   place_ = kernel_.fresh(range_.first.name + "_");
-  point_.define(range_.symbol, {place_, range_.first.wide});
+  point_.define(range_.variable, {place_, range_.first.wide});
 }
 
 void VectorLanes::load(ScalarWriter& writer) {
@@ -40,8 +40,8 @@ void VectorLanes::load(ScalarWriter& writer) {
     const auto position = static_cast<std::int32_t>(i);
     const ir::ScalarStep& step = writer.steps()[i];
     if (step.kind != ir::ScalarStep::Kind::Load || writer.conditional(position)) continue;
-    if (ends_ || !is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.symbol, range_.extent, range_.width)) continue;
-    if (writer.index_varies(position, range_.symbol)) continue;
+    if (ends_ || !is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.variable, range_.extent, range_.width)) continue;
+    if (writer.index_varies(position, range_.variable)) continue;
     const std::string array = kernel_.fresh_numbered("loaded");
     const std::string address = writer.address(scope_, position);
     scope_.line(fmt::format("{} {}[{}];\nload_vector({}, {});", storage_type(step.dtype), array, range_.width, array, address));
@@ -54,7 +54,7 @@ void VectorLanes::load(ScalarWriter& writer) {
 
 void VectorLanes::store(ScalarWriter& writer, const ir::Store& store) {
   const Dim offset = writer.store_offset(store);
-  if (ends_ || !is_contiguous(kernel_.symbols(), offset, range_.symbol, range_.extent, range_.width)) {
+  if (ends_ || !is_contiguous(kernel_.symbols(), offset, range_.variable, range_.extent, range_.width)) {
     writer.store(point(), store);
     return;
   }

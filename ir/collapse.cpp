@@ -22,33 +22,31 @@ bool inside_atom(const Dim& dim, const DimLeaf& symbol) {
   }
 }
 
+LoopRole role_of(const Iteration& iteration) { return static_cast<LoopRole>(iteration.variable.value); }
+
 // Outer and inner become one iteration when no access then needs to take the joined index apart again.
 class Join {
  public:
   Join(const Iteration& outer, const Iteration& inner, AccessContext& context) : context_(context) {
-    joined_.symbol = outer.symbol + inner.symbol;
-    joined_.extent = outer.extent * inner.extent;
-    context_.iterate(joined_.symbol, joined_.extent);
-    Dim joined = Dim::symbol(joined_.symbol);
-    replacement_.emplace(outer.symbol, floor_div(joined, inner.extent));
-    replacement_.emplace(inner.symbol, mod(joined, inner.extent));
-    leaf_ = joined.leaf();
+    joined_ = context_.iterate(role_of(outer), outer.extent * inner.extent);
+    const Dim joined = joined_.index();
+    replacement_.emplace(outer.variable, floor_div(joined, inner.extent));
+    replacement_.emplace(inner.variable, mod(joined, inner.extent));
   }
 
   const Iteration& joined() const { return joined_; }
   bool touches(const Dim& dim) const {
     for (const DimLeaf& leaf : dim.leaves())
-      if (leaf.is_symbol() && replacement_.contains(leaf.symbol)) return true;
+      if (replacement_.contains(leaf)) return true;
     return false;
   }
-  bool plain(const Dim& dim) const { return !inside_atom(rewritten(dim), leaf_); }
+  bool plain(const Dim& dim) const { return !inside_atom(rewritten(dim), joined_.variable); }
   Dim rewritten(const Dim& dim) const { return touches(dim) ? simplify(dim.substitute(replacement_), context_.symbols) : dim; }
 
  private:
   AccessContext& context_;
   Iteration joined_;
-  DimLeaf leaf_;
-  std::map<std::string, Dim> replacement_;
+  std::map<DimLeaf, Dim> replacement_;
 };
 
 // What multiplies a loop variable in an offset; nothing where it stands in another way than in products of its own.
@@ -132,12 +130,11 @@ class Strides {
         [&](const std::vector<Dim>& index, const std::vector<Dim>& dims) {
           const Dim offset = offset_of(index, dims);
           std::vector<std::optional<Dim>>& row = rows_.emplace_back();
-          for (const Iteration& iteration : space) row.push_back(coefficient(offset, Dim::symbol(iteration.symbol).leaf()));
+          for (const Iteration& iteration : space) row.push_back(coefficient(offset, iteration.variable));
           return true;
         },
         [&](const Dim& dim) {
-          for (std::size_t i = 0; i < space.size(); ++i)
-            used_elsewhere_[i] = used_elsewhere_[i] || dim.mentions(Dim::symbol(space[i].symbol).leaf());
+          for (std::size_t i = 0; i < space.size(); ++i) used_elsewhere_[i] = used_elsewhere_[i] || dim.mentions(space[i].variable);
           return true;
         });
   }
@@ -158,29 +155,24 @@ class Strides {
 
 // Iterations [first, last] as one.
 void join_run(std::vector<Iteration>& space, std::size_t first, std::size_t last, AccessContext& context, Accesses& accesses) {
-  Iteration joined;
-  joined.extent = 1;
-  for (std::size_t i = first; i <= last; ++i) {
-    joined.symbol += space[i].symbol;
-    joined.extent = joined.extent * space[i].extent;
-  }
-  context.iterate(joined.symbol, joined.extent);
-  const Dim index = Dim::symbol(joined.symbol);
-  std::map<std::string, Dim> replacement;
+  Dim extent = 1;
+  for (std::size_t i = first; i <= last; ++i) extent = extent * space[i].extent;
+  const Iteration joined = context.iterate(role_of(space[first]), extent);
+  const Dim index = joined.index();
+  std::map<DimLeaf, Dim> replacement;
   Dim below = 1;
   for (std::size_t i = last + 1; i-- > first;) {
     const Dim quotient = floor_div(index, below);
-    replacement.emplace(space[i].symbol, i == first ? quotient : mod(quotient, space[i].extent));
+    replacement.emplace(space[i].variable, i == first ? quotient : mod(quotient, space[i].extent));
     below = below * space[i].extent;
   }
   accesses.rewrite([&](const Dim& dim) {
     if (dim.kind() == Dim::Kind::Symbol) {
-      const auto found = replacement.find(dim.leaf().symbol);
+      const auto found = replacement.find(dim.leaf());
       return found == replacement.end() ? dim : found->second;
     }
     const auto leaves = dim.leaves();
-    const bool touched =
-        std::ranges::any_of(leaves, [&](const DimLeaf& leaf) { return leaf.is_symbol() && replacement.contains(leaf.symbol); });
+    const bool touched = std::ranges::any_of(leaves, [&](const DimLeaf& leaf) { return replacement.contains(leaf); });
     return touched ? simplify(dim.substitute(replacement), context.symbols) : dim;
   });
   space[first] = joined;

@@ -63,14 +63,14 @@ struct RowPlan {
   std::vector<DType> scratch;
   std::int32_t accumulators = 0;
 };
-// `bindings` in order: reductions over exactly `inner` symbols and what follows them. `first_scratch`, where not no_value, is a placed level-0
+// `bindings` in order: reductions over exactly the `inner` variables and what follows them. `first_scratch`, where not no_value, is a placed level-0
 // value that every stage reads as Scratch slot 0. Outputs of level 0 that depend on `first_scratch`'s step are left to the caller. With `segment`,
-// the rows are the segments that the value `offsets` cuts, counted by `symbol`, and every reduction runs over one of them.
+// the rows are the segments that the value `offsets` cuts, counted by `variable`, and every reduction runs over one of them.
 struct SegmentRows {
   ValueId offsets = no_value;
-  std::string symbol;
+  DimLeaf variable;  // counts them
 };
-RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set<std::string>& inner, ValueId first_scratch,
+RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set<DimLeaf>& inner, ValueId first_scratch,
                   std::span<const ValueId> outputs, const SegmentRows* segment = nullptr);
 
 MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs);

@@ -12,8 +12,8 @@ CompactForm derive_compact(AccessContext& context, const Binding& binding, std::
   }
   std::vector<Dim> index;
   for (const Dim& dim : stretch.tensor(binding.operands[0]).dims) {
-    form.space.push_back(context.iterate("$o" + std::to_string(form.space.size()), dim));
-    index.push_back(Dim::symbol(form.space.back().symbol));
+    form.space.push_back(context.iterate(LoopRole::Outer, dim));
+    index.push_back(form.space.back().index());
   }
   ProgramBuilder builder(context);
   form.selected = builder.element(binding.operands[0], index);

@@ -18,8 +18,8 @@ void add_concat(AccessContext& context, const Binding& concat, std::int32_t outp
     MapPart part;
     std::vector<Dim> index;
     for (std::size_t i = 0; i < rank; ++i) {
-      part.space.push_back(context.iterate("$p" + std::to_string(form.parts.size()) + "i" + std::to_string(i), dims[i]));
-      index.push_back(Dim::symbol(part.space.back().symbol));
+      part.space.push_back(context.iterate(LoopRole::Point, dims[i]));
+      index.push_back(part.space.back().index());
     }
     ProgramBuilder builder(context);
     std::int32_t step = builder.element(operand, index);
@@ -50,8 +50,8 @@ MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs) {
     MapPart part;
     std::vector<Dim> index;
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      part.space.push_back(context.iterate("$p" + std::to_string(form.parts.size()) + "i" + std::to_string(i), dims[i]));
-      index.push_back(Dim::symbol(part.space.back().symbol));
+      part.space.push_back(context.iterate(LoopRole::Point, dims[i]));
+      index.push_back(part.space.back().index());
     }
     ProgramBuilder builder(context);
     for (std::size_t i = first; i < outputs.size(); ++i) {

@@ -63,31 +63,31 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul, std::spa
   if (a.empty() || b.empty()) throw NoLoopForm{"matmul of a scalar: " + describe(*stretch.function, matmul)};
 
   MatmulForm form;
-  form.k = context.iterate("$k", a.back());
-  Dim k = Dim::symbol("$k"), m = 0, n = 0;
+  form.k = context.iterate(LoopRole::Contracted, a.back());
+  Dim k = form.k.index(), m = 0, n = 0;
   std::vector<Dim> index;  // of the product, in its own dims
   std::size_t matrix_rows = a.size() > 1 ? 1 : 0, matrix_columns = b.size() > 1 ? 1 : 0;
   std::size_t batch_rank = type.dims.size() - matrix_rows - matrix_columns;
   std::vector<Dim> batch_dims(type.dims.begin(), type.dims.begin() + static_cast<std::ptrdiff_t>(batch_rank));
   std::vector<Dim> left_index, right_index;
 
-  form.n = context.iterate("$n", matrix_columns ? b.back() : Dim(1));
-  if (matrix_columns) n = Dim::symbol("$n");
+  form.n = context.iterate(LoopRole::MatrixColumn, matrix_columns ? b.back() : Dim(1));
+  if (matrix_columns) n = form.n.index();
   if (b.size() <= 2 && a.size() > 1) {
     // One right matrix: every leading dim of the left operand is a row.
     std::vector<Dim> lead(a.begin(), a.end() - 1);
-    form.m = context.iterate("$m", ir::product(lead));
-    left_index = reshape_index({Dim::symbol("$m")}, {form.m.extent}, lead, context.symbols);
+    form.m = context.iterate(LoopRole::MatrixRow, ir::product(lead));
+    left_index = reshape_index({form.m.index()}, {form.m.extent}, lead, context.symbols);
     index = left_index;
     left_index.push_back(k);
   } else {
     std::vector<Dim> batch;
     for (std::size_t i = 0; i < batch_rank; ++i) {
-      form.batch.push_back(context.iterate("$b" + std::to_string(i), batch_dims[i]));
-      batch.push_back(Dim::symbol(form.batch.back().symbol));
+      form.batch.push_back(context.iterate(LoopRole::Batch, batch_dims[i]));
+      batch.push_back(form.batch.back().index());
     }
-    form.m = context.iterate("$m", matrix_rows ? a[a.size() - 2] : Dim(1));
-    if (matrix_rows) m = Dim::symbol("$m");
+    form.m = context.iterate(LoopRole::MatrixRow, matrix_rows ? a[a.size() - 2] : Dim(1));
+    if (matrix_rows) m = form.m.index();
     left_index = batch_index(batch, batch_dims, a, 1 + matrix_rows, context.symbols);
     if (matrix_rows) left_index.push_back(m);
     left_index.push_back(k);
@@ -140,7 +140,7 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul, std::spa
     Placements rows(stretch, context.symbols);
     rows.frame(frame_dims, frame_index);
     rows.place(product, {index, 0});
-    RowPlan plan = plan_rows(context, rows, {"$n"}, whole_rows, outputs);
+    RowPlan plan = plan_rows(context, rows, {form.n.variable}, whole_rows, outputs);
     form.rows = std::move(plan.stages);
     form.scratch = std::move(plan.scratch);
     form.accumulators = plan.accumulators;
@@ -162,25 +162,25 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
 
   AttentionForm form;
   for (std::size_t i = 0; i < batch_rank; ++i) {
-    form.batch.push_back(context.iterate("$b" + std::to_string(i), batch_dims[i]));
-    batch.push_back(Dim::symbol(form.batch.back().symbol));
+    form.batch.push_back(context.iterate(LoopRole::Batch, batch_dims[i]));
+    batch.push_back(form.batch.back().index());
   }
   const auto has = [&](std::size_t operand) { return attention.operands.size() > operand && attention.operands[operand] != no_value; };
   if (has(4)) form.segments = segments_of(context, attention, attention.operands[4], q_dims[q_dims.size() - 2]);
   if (has(5)) add_work(*form.segments, context, attention, attention.operands[5]);
-  form.row = context.iterate("$i", q_dims[q_dims.size() - 2]);
-  form.key = context.iterate("$j", k_dims[k_dims.size() - 2]);
-  form.depth = context.iterate("$d", q_dims.back());
-  form.width = context.iterate("$e", v_dims.back());
-  auto operand = [&](ValueId value, const std::vector<Dim>& dims, const char* row, const char* column) {
+  form.row = context.iterate(LoopRole::Query, q_dims[q_dims.size() - 2]);
+  form.key = context.iterate(LoopRole::Key, k_dims[k_dims.size() - 2]);
+  form.depth = context.iterate(LoopRole::Depth, q_dims.back());
+  form.width = context.iterate(LoopRole::Width, v_dims.back());
+  auto operand = [&](ValueId value, const std::vector<Dim>& dims, const Iteration& row, const Iteration& column) {
     std::vector<Dim> index = batch_index(batch, batch_dims, dims, 2, context.symbols);
-    index.push_back(Dim::symbol(row));
-    index.push_back(Dim::symbol(column));
+    index.push_back(row.index());
+    index.push_back(column.index());
     return single_element(context, value, index);
   };
-  form.q = operand(q, q_dims, "$i", "$d");
-  form.k = operand(k, k_dims, "$j", "$d");
-  form.v = operand(v, v_dims, "$j", "$e");
+  form.q = operand(q, q_dims, form.row, form.depth);
+  form.k = operand(k, k_dims, form.key, form.depth);
+  form.v = operand(v, v_dims, form.key, form.width);
 
   ProgramBuilder score(context);
   std::int32_t step = score.push({.kind = Kind::Accumulated, .dtype = type.dtype, .slot = 0});
@@ -193,8 +193,8 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     std::vector<Dim> dims = batch_dims, index = batch;
     dims.push_back(form.row.extent);
     dims.push_back(form.key.extent);
-    index.push_back(Dim::symbol("$i"));
-    index.push_back(Dim::symbol("$j"));
+    index.push_back(form.row.index());
+    index.push_back(form.key.index());
     ValueId bias = attention.operands[3];
     std::int32_t element = score.element(bias, broadcast_index(index, dims, stretch.tensor(bias).dims, context.symbols));
     if (stretch.tensor(bias).dtype == DType::Bool) {
@@ -208,8 +208,8 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
   prune(form.score, {&step});
 
   std::vector<Dim> index = batch;
-  index.push_back(Dim::symbol("$i"));
-  index.push_back(Dim::symbol("$e"));
+  index.push_back(form.row.index());
+  index.push_back(form.width.index());
   Placements placements(stretch, context.symbols);
   placements.frame(type.dims, index);
   placements.place(result, {index, 0});

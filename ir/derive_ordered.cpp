@@ -26,8 +26,8 @@ OrderedForm running_sum(AccessContext& context, const Binding& binding, std::spa
   std::vector<Dim> index;
   for (std::size_t i = 0; i < type.rank(); ++i) {
     auto& space = i == axis ? stage.inner : form.outer;
-    space.push_back(context.iterate(i == axis ? "$j" : "$o" + std::to_string(form.outer.size()), type.dims[i]));
-    index.push_back(Dim::symbol(space.back().symbol));
+    space.push_back(context.iterate(i == axis ? LoopRole::Key : LoopRole::Outer, type.dims[i]));
+    index.push_back(space.back().index());
   }
   if (integer_attribute(binding, "reverse") != 0) index[axis] = type.dims[axis] - 1 - index[axis];
 
@@ -82,8 +82,8 @@ class Scatter {
     for (std::size_t i = 0; i < data_.size(); ++i) {
       const bool addressed = elements ? i == axis : i < depth;
       auto& space = addressed ? copy.inner : form_.outer;
-      space.push_back(context_.iterate((addressed ? "$c" : "$o") + std::to_string(space.size()), data_[i]));
-      place.push_back(Dim::symbol(space.back().symbol));
+      space.push_back(context_.iterate(addressed ? LoopRole::Reduced : LoopRole::Outer, data_[i]));
+      place.push_back(space.back().index());
     }
     ProgramBuilder builder(context_);
     copy.updates.push_back({{0, place, builder.element(binding_.operands[0], place)}, {}});
@@ -96,13 +96,13 @@ class Scatter {
  private:
   OrderedStage update_elements(std::vector<Dim> place, std::size_t axis) {
     OrderedStage stage;
-    stage.inner.push_back(context_.iterate("$u0", indices_[axis]));
+    stage.inner.push_back(context_.iterate(LoopRole::Update, indices_[axis]));
     for (std::size_t i = 0; i < data_.size(); ++i) {
       if (i == axis || prove_equal(indices_[i], data_[i], context_.symbols) == Proof::Yes) continue;
       stage.conditions.push_back({Comparison::Less, place[i], indices_[i]});
     }
     std::vector<Dim> at = place;
-    at[axis] = Dim::symbol("$u0");
+    at[axis] = stage.inner.back().index();
     ProgramBuilder builder(context_);
     place[axis] = builder.checked_index(binding_.operands[1], at, data_[axis], binding_);
     return written(std::move(stage), builder, std::move(place), at);
@@ -112,8 +112,8 @@ class Scatter {
     OrderedStage stage;
     std::vector<Dim> at;
     for (std::size_t i = 0; i + 1 < indices_.size(); ++i) {
-      stage.inner.push_back(context_.iterate("$u" + std::to_string(i), indices_[i]));
-      at.push_back(Dim::symbol(stage.inner.back().symbol));
+      stage.inner.push_back(context_.iterate(LoopRole::Update, indices_[i]));
+      at.push_back(stage.inner.back().index());
     }
     ProgramBuilder builder(context_);
     for (std::size_t i = 0; i < depth; ++i) {

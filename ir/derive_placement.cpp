@@ -143,7 +143,7 @@ void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
   for (std::int32_t* root : roots) needed[static_cast<std::size_t>(*root)] = true;
   auto need_symbols = [&](const Dim& dim) {
     for (const DimLeaf& leaf : dim.leaves())
-      if (leaf.is_symbol() && leaf.symbol[0] == '#') needed[static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1)))] = true;
+      if (leaf.is_step()) needed[static_cast<std::size_t>(leaf.step())] = true;
   };
   for (std::size_t i = program.steps.size(); i-- > 0;) {
     if (!needed[i]) continue;
@@ -157,22 +157,22 @@ void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
   }
   if (std::find(needed.begin(), needed.end(), false) == needed.end()) return;
   std::vector<std::int32_t> renumbered(program.steps.size(), -1);
-  std::map<std::string, Dim> symbols;
+  std::map<DimLeaf, Dim> moved;
   std::vector<ScalarStep> kept;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     if (!needed[i]) continue;
     ScalarStep step = std::move(program.steps[i]);
     for (std::int32_t& operand : step.operands) operand = renumbered[static_cast<std::size_t>(operand)];
-    if (!symbols.empty()) {
-      for (Dim& dim : step.index) dim = dim.substitute(symbols);
+    if (!moved.empty()) {
+      for (Dim& dim : step.index) dim = dim.substitute(moved);
       for (auto& condition : step.conditions) {
-        condition.left = condition.left.substitute(symbols);
-        condition.right = condition.right.substitute(symbols);
+        condition.left = condition.left.substitute(moved);
+        condition.right = condition.right.substitute(moved);
       }
     }
     auto position = static_cast<std::int32_t>(kept.size());
     if (step.kind == ScalarStep::Kind::CheckedIndex && static_cast<std::size_t>(position) != i)
-      symbols.emplace(step_symbol(static_cast<std::int32_t>(i)), Dim::symbol(step_symbol(position)));
+      moved.emplace(step_leaf(static_cast<std::int32_t>(i)), Dim::of(step_leaf(position)));
     renumbered[i] = position;
     kept.push_back(std::move(step));
   }

@@ -9,14 +9,14 @@ namespace {
 
 using Kind = ScalarStep::Kind;
 
-bool mentions(const Dim& dim, const std::set<std::string>& symbols) {
+bool mentions(const Dim& dim, const std::set<DimLeaf>& variables) {
   for (const DimLeaf& leaf : dim.leaves())
-    if (leaf.is_symbol() && symbols.contains(leaf.symbol)) return true;
+    if (variables.contains(leaf)) return true;
   return false;
 }
 
-bool mentions(const std::vector<Dim>& index, const std::set<std::string>& symbols) {
-  return std::any_of(index.begin(), index.end(), [&](const Dim& dim) { return mentions(dim, symbols); });
+bool mentions(const std::vector<Dim>& index, const std::set<DimLeaf>& variables) {
+  return std::any_of(index.begin(), index.end(), [&](const Dim& dim) { return mentions(dim, variables); });
 }
 
 bool is_cheap(const ScalarStep& step) {
@@ -38,7 +38,7 @@ bool is_cheap(const ScalarStep& step) {
 
 class RowPlanner {
  public:
-  RowPlanner(AccessContext& context, Placements& placements, const std::set<std::string>& inner, ValueId first_scratch,
+  RowPlanner(AccessContext& context, Placements& placements, const std::set<DimLeaf>& inner, ValueId first_scratch,
              std::span<const ValueId> outputs)
       : context_(context), stretch_(*context.stretch), placements_(placements), inner_(inner), outputs_(outputs) {
     if (first_scratch != no_value) {
@@ -88,17 +88,17 @@ class RowPlanner {
     // A row is one segment, or it is the whole of its dims.
     if (is_segment_reduction(binding.op) != (segment_ != nullptr)) refuse(binding);
     if (segment_ != nullptr) {
-      if (binding.operands[1] != segment_->offsets || !(index[0] == Dim::symbol(*inner_.begin()))) refuse(binding);
+      if (binding.operands[1] != segment_->offsets || !(index[0] == Dim::of(*inner_.begin()))) refuse(binding);
       Placement result{index, level + 1};
-      result.index[0] = Dim::symbol(segment_->symbol);
+      result.index[0] = Dim::of(segment_->variable);
       reduced_.push_back({operand, binding.results[0], level, plan_.accumulators++, reduce_kind(binding.op)});
       placements_.place(binding.results[0], std::move(result));
       return true;
     }
     std::vector<std::size_t> axes = normalised_axes(binding, index.size());
-    std::set<std::string> reduced;
+    std::set<DimLeaf> reduced;
     for (std::size_t axis : axes) {
-      if (index[axis].kind() == Dim::Kind::Symbol && inner_.contains(index[axis].leaf().symbol)) reduced.insert(index[axis].leaf().symbol);
+      if (index[axis].kind() == Dim::Kind::Symbol && inner_.contains(index[axis].leaf())) reduced.insert(index[axis].leaf());
       else if (prove_equal(stretch_.tensor(operand).dims[axis], 1, context_.symbols) != Proof::Yes) refuse(binding);
     }
     if (reduced != inner_) refuse(binding);
@@ -188,7 +188,7 @@ class RowPlanner {
     if (step.kind == Kind::Scratch || mentions(step.index, inner_)) return true;
     for (const Dim& dim : step.index)
       for (const DimLeaf& leaf : dim.leaves())
-        if (leaf.is_symbol() && leaf.symbol[0] == '#' && varies[static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1)))]) return true;
+        if (leaf.is_step() && varies[static_cast<std::size_t>(leaf.step())]) return true;
     return std::any_of(step.operands.begin(), step.operands.end(),
                        [&](std::int32_t operand) { return varies[static_cast<std::size_t>(operand)]; });
   }
@@ -254,7 +254,7 @@ class RowPlanner {
   AccessContext& context_;
   const Stretch& stretch_;
   Placements& placements_;
-  const std::set<std::string>& inner_;
+  const std::set<DimLeaf>& inner_;
   std::span<const ValueId> outputs_;
   RowPlan plan_;
   std::vector<Reduced> reduced_;
@@ -267,7 +267,7 @@ class RowPlanner {
 
 }  // namespace
 
-RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set<std::string>& inner, ValueId first_scratch,
+RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set<DimLeaf>& inner, ValueId first_scratch,
                   std::span<const ValueId> outputs, const SegmentRows* segment) {
   RowPlanner planner(context, placements, inner, first_scratch, outputs);
   planner.first_given_ = first_scratch != no_value;
@@ -283,13 +283,13 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   const bool segmented = is_segment_reduction(first->op);
   std::vector<std::size_t> axes = segmented ? std::vector<std::size_t>{0} : normalised_axes(*first, dims.size());
   RowForm form;
-  std::set<std::string> inner;
+  std::set<DimLeaf> inner;
   std::vector<Dim> frame;
   SegmentRows segment;
   if (segmented) {
     form.segments = segments_of(context, *first, first->operands[1], dims.front());
-    form.outer.push_back(context.iterate("$s", form.segments->count));
-    segment = {first->operands[1], form.outer.front().symbol};
+    form.outer.push_back(context.iterate(LoopRole::Segment, form.segments->count));
+    segment = {first->operands[1], form.outer.front().variable};
   }
   for (std::size_t i = 0; i < dims.size(); ++i) {
     bool reduced = std::binary_search(axes.begin(), axes.end(), i);
@@ -299,13 +299,13 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
       continue;
     }
     auto& space = reduced ? form.inner : form.outer;
-    space.push_back(context.iterate((reduced ? "$c" : "$r") + std::to_string(space.size()), dims[i]));
-    if (reduced) inner.insert(space.back().symbol);
-    frame.push_back(Dim::symbol(space.back().symbol));
+    space.push_back(context.iterate(reduced ? LoopRole::Reduced : LoopRole::Row, dims[i]));
+    if (reduced) inner.insert(space.back().variable);
+    frame.push_back(space.back().index());
   }
   Placements placements(stretch, context.symbols);
   placements.frame(dims, frame);
-  if (form.inner.empty()) form.inner.push_back(context.iterate("$c0", 1));
+  if (form.inner.empty()) form.inner.push_back(context.iterate(LoopRole::Reduced, 1));
   RowPlan plan = plan_rows(context, placements, inner, no_value, outputs, segmented ? &segment : nullptr);
   for (ValueId output : outputs)
     if (placements.find(output) == nullptr)

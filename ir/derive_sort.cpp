@@ -12,25 +12,25 @@ SortForm derive_sort(AccessContext& context, const Binding& binding, std::span<c
   const bool slices = integer_attribute(binding, "slices") != 0;
   SortForm form;
   form.descending = integer_attribute(binding, "descending") != 0;
-  form.rank = context.iterate("$r", dims[axis]).symbol;
-  form.item = context.iterate("$j", dims[axis]);
+  form.rank = context.iterate(LoopRole::Rank, dims[axis]).variable;
+  form.item = context.iterate(LoopRole::Key, dims[axis]);
   std::vector<Dim> index;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (i == axis) {
-      index.push_back(Dim::symbol(form.item.symbol));
+      index.push_back(form.item.index());
       continue;
     }
     auto& space = slices ? form.depth : form.outer;
-    space.push_back(context.iterate((slices ? "$d" : "$o") + std::to_string(space.size()), dims[i]));
-    index.push_back(Dim::symbol(space.back().symbol));
+    space.push_back(context.iterate(slices ? LoopRole::Depth : LoopRole::Outer, dims[i]));
+    index.push_back(space.back().index());
   }
   ProgramBuilder builder(context);
   form.key = builder.element(binding.operands[0], index);
   form.program = builder.take();
   prune(form.program, {&form.key});
   if (slices) index.clear();
-  if (slices) index.push_back(Dim::symbol(form.rank));
-  else index[axis] = Dim::symbol(form.rank);
+  if (slices) index.push_back(Dim::of(form.rank));
+  else index[axis] = Dim::of(form.rank);
   form.index = std::move(index);
   return form;
 }

@@ -30,8 +30,8 @@ std::size_t hash_text(std::string_view text) {
 std::size_t hash_of(const Dim::Node& node) {
   std::size_t hash =
       mix(static_cast<std::size_t>(node.kind) * 7 + static_cast<std::size_t>(node.comparison), static_cast<std::size_t>(node.constant));
-  if (node.kind == Dim::Kind::Symbol) hash = mix(hash, hash_text(node.leaf.symbol));
-  if (node.kind == Dim::Kind::Value) {
+  if (node.kind == Dim::Kind::Symbol || node.kind == Dim::Kind::Value) {
+    hash = mix(mix(hash, static_cast<std::size_t>(node.leaf.kind)), hash_text(node.leaf.symbol));
     hash = mix(mix(hash, node.leaf.value), static_cast<std::size_t>(node.leaf.element));
   }
   for (const Dim::Term& term : node.terms) {
@@ -99,21 +99,29 @@ Dim::Dim() : Dim(std::int64_t{0}) {}
 Dim::Dim(std::int64_t constant)
     : node_(constant >= first_shared && constant < first_shared + shared_count ? shared_constant(constant) : constant_node(constant)) {}
 
-Dim Dim::symbol(std::string name) {
-  internal_check(!name.empty(), "a symbol has a name");
+DimLeaf element_leaf(ValueId tensor, std::int64_t element) { return {.kind = DimLeaf::Kind::Element, .value = tensor, .element = element}; }
+
+DimLeaf loop_leaf(LoopRole role, std::int64_t number) {
+  return {.kind = DimLeaf::Kind::Loop, .value = static_cast<ValueId>(role), .element = number};
+}
+
+DimLeaf step_leaf(std::int32_t position, std::uint32_t program) {
+  return {.kind = DimLeaf::Kind::Step, .value = program, .element = position};
+}
+
+std::string to_string(const DimLeaf& leaf) { return Dim::of(leaf).to_string(); }
+
+Dim Dim::of(DimLeaf leaf) {
+  internal_check(leaf.is_symbol() != leaf.symbol.empty(), "a symbol has a name");
   Node node;
-  node.kind = Kind::Symbol;
-  node.leaf.symbol = std::move(name);
+  node.kind = leaf.is_element() ? Kind::Value : Kind::Symbol;
+  node.leaf = std::move(leaf);
   return Dim(finished(std::move(node)));
 }
 
-Dim Dim::value(ValueId tensor, std::int64_t element) {
-  Node node;
-  node.kind = Kind::Value;
-  node.leaf.value = tensor;
-  node.leaf.element = element;
-  return Dim(finished(std::move(node)));
-}
+Dim Dim::symbol(std::string name) { return of({.symbol = std::move(name)}); }
+
+Dim Dim::value(ValueId tensor, std::int64_t element) { return of(element_leaf(tensor, element)); }
 
 Dim::Kind Dim::kind() const { return node_->kind; }
 
@@ -232,7 +240,7 @@ void throw_overflow(const std::string& expression) {
 
 namespace {
 
-int three_way(auto a, auto b) { return a < b ? -1 : (b < a ? 1 : 0); }
+int three_way(const auto& a, const auto& b) { return a < b ? -1 : (b < a ? 1 : 0); }
 
 int compare_lists(const std::vector<Dim>& a, const std::vector<Dim>& b) {
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -253,11 +261,7 @@ int compare(const Dim& a, const Dim& b) {
   const Dim::Node& y = b.node();
   if (&x == &y) return 0;
   if (x.kind != y.kind) return three_way(x.kind, y.kind);
-  if (x.kind == Dim::Kind::Symbol) return three_way(x.leaf.symbol.compare(y.leaf.symbol), 0);
-  if (x.kind == Dim::Kind::Value) {
-    const int order = three_way(x.leaf.value, y.leaf.value);
-    return order != 0 ? order : three_way(x.leaf.element, y.leaf.element);
-  }
+  if (x.kind == Dim::Kind::Symbol || x.kind == Dim::Kind::Value) return three_way(x.leaf, y.leaf);
   for (std::size_t i = 0; i < x.terms.size() && i < y.terms.size(); ++i) {
     if (const int order = compare_monomials(x.terms[i].factors, y.terms[i].factors); order != 0) return order;
     if (const int order = three_way(x.terms[i].coefficient, y.terms[i].coefficient); order != 0) return order;

@@ -28,17 +28,60 @@ class Dim;
 
 enum class Comparison { Equal, NotEqual, Less, LessEqual };
 
-// A leaf that is not a constant: a named symbol, or element `element` of the small integer tensor `value` of the same function.
+// What a loop variable of a kernel counts. Print shows its letter and its number: `$m0`.
+enum class LoopRole : char {
+  Batch = 'b',
+  Reduced = 'c',  // inner points of a row; data that a scatter copies
+  Depth = 'd',
+  Width = 'e',
+  Query = 'i',
+  Key = 'j',  // of attention and of sorting; points of a running sum
+  Contracted = 'k',
+  Lane = 'l',
+  MatrixRow = 'm',
+  MatrixColumn = 'n',
+  Outer = 'o',
+  Point = 'p',
+  Row = 'r',
+  Segment = 's',
+  Rank = 't',
+  Update = 'u',
+  // What code generators add: vectors and tiles of another loop's points, an end of a loop, and whatever else counts in one kernel.
+  Vector = 'v',
+  Bound = 'w',
+  Made = 'x',
+  Tile = 'y',
+};
+
+// A leaf that is not a constant. Functions have symbols and elements; loop forms and kernels have loop variables and steps too.
 struct DimLeaf {
-  std::string symbol;  // empty for a tensor element
+  enum class Kind : std::uint8_t {
+    Element,  // element `element` of the small integer tensor `value` of the same function
+    Step,     // the result of step `element` of a scalar program; `value` tells the programs of one kernel apart
+    Loop,     // the loop variable number `element` of the role that `value` is
+    Symbol,   // `symbol`, a name
+  };
+  Kind kind = Kind::Symbol;
+  std::string symbol{};  // empty but for a Symbol
   ValueId value = 0;
   std::int64_t element = 0;
   auto operator<=>(const DimLeaf&) const = default;
-  bool is_symbol() const { return !symbol.empty(); }
+  bool is_symbol() const { return kind == Kind::Symbol; }
+  bool is_element() const { return kind == Kind::Element; }
+  bool is_loop() const { return kind == Kind::Loop; }
+  bool is_step() const { return kind == Kind::Step; }
+  std::int32_t step() const { return static_cast<std::int32_t>(element); }  // of a Step: its position in the program
 };
+
+DimLeaf element_leaf(ValueId tensor, std::int64_t element);
+DimLeaf loop_leaf(LoopRole role, std::int64_t number = 0);
+DimLeaf step_leaf(std::int32_t position, std::uint32_t program = 0);
+// As in print: `n`, `"past length"`, `$m0`, `#3`, `value(%2, 0)`.
+std::string to_string(const DimLeaf& leaf);
 
 class Dim {
  public:
+  // Symbol: a leaf that is not an element of a tensor.
   enum class Kind { Constant, Symbol, Value, Sum, FloorDiv, Mod, Min, Max, Select, Broadcast };
 
   // A product of atoms with an integer coefficient; factors are sorted and never sums or constants.
@@ -48,6 +91,7 @@ class Dim {
   Dim(std::int64_t constant);  // NOLINT: implicit on purpose, dims are integers first
   static Dim symbol(std::string name);
   static Dim value(ValueId tensor, std::int64_t element);
+  static Dim of(DimLeaf leaf);
 
   Kind kind() const;
   std::optional<std::int64_t> constant() const;
@@ -73,6 +117,7 @@ class Dim {
   // Replaces leaves for which `replacement` gives a dim, then canonicalises.
   Dim substitute(const std::function<std::optional<Dim>(const DimLeaf&)>& replacement) const;
   Dim substitute(const std::map<std::string, Dim>& symbols) const;
+  Dim substitute(const std::map<DimLeaf, Dim>& leaves) const;
 
   // Exact value. `lookup` gives the value of a leaf. Throws Error{Inputs} on overflow and on division by zero, naming the expression.
   std::int64_t evaluate(const std::function<std::int64_t(const DimLeaf&)>& lookup) const;

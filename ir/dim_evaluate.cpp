@@ -194,8 +194,7 @@ std::string values_text(const Dim& dim, const std::function<std::int64_t(const D
   std::string text;
   for (const DimLeaf& leaf : dim.leaves()) {
     text += text.empty() ? " for " : ", ";
-    const std::string name = leaf.is_symbol() ? leaf.symbol : Dim::value(leaf.value, leaf.element).to_string();
-    text += fmt::format("{} = {}", name, lookup(leaf));
+    text += fmt::format("{} = {}", leaf.is_symbol() ? leaf.symbol : ir::to_string(leaf), lookup(leaf));
     if (text.size() > 300) return text + ", ...";
   }
   return text;
@@ -212,6 +211,14 @@ Dim Dim::substitute(const std::map<std::string, Dim>& symbols) const {
     if (!leaf.is_symbol()) return std::nullopt;
     const auto found = symbols.find(leaf.symbol);
     if (found == symbols.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+Dim Dim::substitute(const std::map<DimLeaf, Dim>& leaves) const {
+  return substitute([&](const DimLeaf& leaf) -> std::optional<Dim> {
+    const auto found = leaves.find(leaf);
+    if (found == leaves.end()) return std::nullopt;
     return found->second;
   });
 }

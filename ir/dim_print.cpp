@@ -28,10 +28,16 @@ class Printer {
   }
 
  private:
+  void leaf(const DimLeaf& leaf) {
+    if (leaf.is_loop()) out_ += fmt::format("${}{}", static_cast<char>(leaf.value), leaf.element);
+    else if (leaf.is_step()) out_ += leaf.value == 0 ? fmt::format("#{}", leaf.element) : fmt::format("#{}.{}", leaf.value, leaf.element);
+    else out_ += symbol_text(leaf.symbol);
+  }
+
   void print(const Dim& dim) {
     switch (dim.kind()) {
       case Dim::Kind::Constant: out_ += std::to_string(dim.constant_part()); return;
-      case Dim::Kind::Symbol: out_ += symbol_text(dim.leaf().symbol); return;
+      case Dim::Kind::Symbol: leaf(dim.leaf()); return;
       case Dim::Kind::Value:
         out_ +=
             fmt::format("value({}, {})", name_of_ ? name_of_(dim.leaf().value) : fmt::format("%{}", dim.leaf().value), dim.leaf().element);

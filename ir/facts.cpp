@@ -73,12 +73,12 @@ Facts::Facts(const SymbolTable& symbols, std::initializer_list<Dim> subjects) : 
 
 void Facts::assume_loops(const Dim& subject) {
   for (const DimLeaf& leaf : subject.leaves()) {
-    if (!leaf.is_symbol()) continue;
-    const SymbolInfo* info = symbols_.find(leaf.symbol);
-    if (info == nullptr || !info->below || !open_.insert(leaf.symbol).second) continue;
+    if (leaf.is_element()) continue;
+    const SymbolInfo* info = symbols_.find(leaf);
+    if (info == nullptr || !info->below || !open_.insert(leaf).second) continue;
     if (info->low < most) assume_not_empty(*info->below, info->low + 1);
     assume_loops(*info->below);
-    open_.erase(leaf.symbol);
+    open_.erase(leaf);
   }
 }
 
@@ -92,12 +92,12 @@ void Facts::assume_not_empty(const Dim& extent, std::int64_t lowest) {
   if (polynomial.terms.empty()) return;
   const auto raise = [&](const Dim& symbol, Wide low) {
     if (low < least || low > most) return;
-    const auto [place, added] = raised_.emplace(symbol.leaf().symbol, static_cast<std::int64_t>(low));
+    const auto [place, added] = raised_.emplace(symbol.leaf(), static_cast<std::int64_t>(low));
     if (!added) place->second = std::max(place->second, static_cast<std::int64_t>(low));
   };
   const auto is_count = [&](const Dim& factor) {
     if (factor.kind() != Dim::Kind::Symbol) return false;
-    const SymbolInfo* info = symbols_.find(factor.leaf().symbol);
+    const SymbolInfo* info = symbols_.find(factor.leaf());
     return info == nullptr || info->low >= 0;
   };
   const Dim::Term& first = polynomial.terms[0];
@@ -115,24 +115,24 @@ void Facts::assume_not_empty(const Dim& extent, std::int64_t lowest) {
   }
 }
 
-Interval Facts::symbol_bounds(const std::string& name) {
-  if (const auto known = symbol_bounds_.find(name); known != symbol_bounds_.end()) return known->second;
+Interval Facts::symbol_bounds(const DimLeaf& leaf) {
+  if (const auto known = symbol_bounds_.find(leaf); known != symbol_bounds_.end()) return known->second;
   const bool cyclic = !open_.empty();
-  const Interval range = compute_symbol_bounds(name);
-  if (!cyclic) symbol_bounds_.emplace(name, range);
+  const Interval range = compute_symbol_bounds(leaf);
+  if (!cyclic) symbol_bounds_.emplace(leaf, range);
   return range;
 }
 
-Interval Facts::compute_symbol_bounds(const std::string& name) {
+Interval Facts::compute_symbol_bounds(const DimLeaf& leaf) {
   static const SymbolInfo unknown;
-  const SymbolInfo* found = symbols_.find(name);
+  const SymbolInfo* found = symbols_.find(leaf);
   const SymbolInfo& info = found != nullptr ? *found : unknown;
   Interval range{info.low, info.high};
-  if (const auto raised = raised_.find(name); raised != raised_.end()) range.low = std::max(range.low, raised->second);
-  if (info.below && open_.insert(name).second) {
+  if (const auto raised = raised_.find(leaf); raised != raised_.end()) range.low = std::max(range.low, raised->second);
+  if (info.below && open_.insert(leaf).second) {
     const std::int64_t end = bounds(*info.below).high;
     if (end > least) range.high = std::min(range.high, end - 1);
-    open_.erase(name);
+    open_.erase(leaf);
   }
   if (info.multiple > 1) {
     const Wide low = -floor_quotient_wide(-static_cast<Wide>(range.low), info.multiple) * info.multiple;
@@ -194,7 +194,7 @@ Interval Facts::mod_bounds(const Dim& dim) {
 Interval Facts::compute_bounds(const Dim& dim) {
   switch (dim.kind()) {
     case Dim::Kind::Constant: return {dim.constant_part(), dim.constant_part()};
-    case Dim::Kind::Symbol: return symbol_bounds(dim.leaf().symbol);
+    case Dim::Kind::Symbol: return symbol_bounds(dim.leaf());
     case Dim::Kind::Value: return {};
     case Dim::Kind::Sum: {
       WideInterval sum{dim.constant_part(), dim.constant_part()};
@@ -238,9 +238,9 @@ std::int64_t Facts::divisor(const Dim& dim) {
   switch (dim.kind()) {
     case Dim::Kind::Constant: return common_divisor(dim.constant_part(), 0);
     case Dim::Kind::Symbol: {
-      const Interval range = symbol_bounds(dim.leaf().symbol);
+      const Interval range = symbol_bounds(dim.leaf());
       if (range.low == range.high) return common_divisor(range.low, 0);
-      const SymbolInfo* info = symbols_.find(dim.leaf().symbol);
+      const SymbolInfo* info = symbols_.find(dim.leaf());
       return info == nullptr ? 1 : std::max<std::int64_t>(info->multiple, 1);
     }
     case Dim::Kind::Value: return 1;
@@ -288,7 +288,7 @@ bool Facts::is_settled_sum(const Dim& dim) {
 Dim Facts::simplified(const Dim& dim) {
   if (dim.is_constant() || dim.kind() == Dim::Kind::Value) return dim;
   if (dim.kind() == Dim::Kind::Symbol) {
-    const Interval range = symbol_bounds(dim.leaf().symbol);
+    const Interval range = symbol_bounds(dim.leaf());
     return range.low == range.high ? Dim(range.low) : dim;
   }
   if (const auto known = simplified_.find(dim); known != simplified_.end()) return known->second;

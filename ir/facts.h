@@ -29,8 +29,8 @@ class Facts {
   bool in_range(const Dim& dim, const Dim& end);  // 0 <= dim < end
   // Whether a few values show a == b and a few others a != b, so that neither can be proven.
   bool seen_both_ways(const Dim& a, const Dim& b);
-  Interval symbol_bounds(const std::string& name);
-  const SymbolInfo* find(const std::string& name) const { return symbols_.find(name); }
+  Interval symbol_bounds(const DimLeaf& leaf);
+  const SymbolInfo* find(const DimLeaf& leaf) const { return symbols_.find(leaf); }
   Dim simplified(const Dim& dim);  // one pass, bottom up
   Dim settled(const Dim& dim);     // passes until nothing changes
 
@@ -48,21 +48,21 @@ class Facts {
   bool search(const Dim& dim, int depth);
   std::optional<Dim> without_a_symbol(const Dim& dim, bool loops);
   using Samples = std::array<std::int64_t, 5>;
-  std::int64_t choose_sample(const std::string& name, std::size_t sample);
+  std::int64_t choose_sample(const DimLeaf& leaf, std::size_t sample);
   std::int64_t sample_of(const DimLeaf& leaf, std::size_t sample);
   std::optional<std::int64_t> sampled(const Dim& dim, std::size_t sample);
-  Interval compute_symbol_bounds(const std::string& name);
+  Interval compute_symbol_bounds(const DimLeaf& leaf);
   bool refuted(const Dim& dim);
   bool search_atom(const Dim& dim, const Dim& atom, int depth);
 
   const SymbolTable& symbols_;
-  std::map<std::string, std::int64_t, std::less<>> raised_;  // lower bounds that follow from loop variables
-  std::set<std::string, std::less<>> open_;                  // symbols whose bounds are being computed
+  std::map<DimLeaf, std::int64_t> raised_;  // lower bounds that follow from loop variables
+  std::set<DimLeaf> open_;                  // symbols whose bounds are being computed
   struct Hash {
     std::size_t operator()(const Dim& dim) const { return dim.hash(); }
   };
-  std::unordered_map<std::string, Interval> symbol_bounds_;
-  std::unordered_map<std::string, Samples> samples_;
+  std::map<DimLeaf, Interval> symbol_bounds_;
+  std::map<DimLeaf, Samples> samples_;
   std::unordered_map<Dim, Interval, Hash> bounds_;
   std::unordered_map<Dim, Dim, Hash> simplified_;
   int budget_ = 0;  // steps left of the search in progress

@@ -31,7 +31,7 @@ std::optional<int> combined(std::optional<int> a, std::optional<int> b) {
 
 std::optional<int> Facts::sum_direction(const Dim& dim, const DimLeaf& symbol) {
   // As a polynomial in the symbol: n * m - n rises with n where m - 1 >= 0, which term by term would not show.
-  const Dim atom = Dim::symbol(symbol.symbol);
+  const Dim atom = Dim::of(symbol);
   if (const auto linear = linear_in(to_polynomial(dim), atom)) {
     const Dim factor = make_sum(linear->factor);
     if (!factor.mentions(symbol) && !make_sum(linear->rest).mentions(symbol)) return sign(factor);
@@ -96,38 +96,38 @@ std::optional<Dim> Facts::without_a_symbol(const Dim& dim, bool loops) {
   const std::set<DimLeaf> leaves = dim.leaves();
   const auto bounds_another = [&](const DimLeaf& leaf) {
     return std::ranges::any_of(leaves, [&](const DimLeaf& other) {
-      const SymbolInfo* info = other == leaf || !other.is_symbol() ? nullptr : symbols_.find(other.symbol);
+      const SymbolInfo* info = other == leaf || other.is_element() ? nullptr : symbols_.find(other);
       return info != nullptr && info->below && info->below->mentions(leaf);
     });
   };
   for (const DimLeaf& leaf : leaves) {
-    if (!leaf.is_symbol()) continue;
-    const SymbolInfo* info = symbols_.find(leaf.symbol);
+    if (leaf.is_element()) continue;
+    const SymbolInfo* info = symbols_.find(leaf);
     const bool loop = info != nullptr && info->below && !info->below->mentions(leaf);
     if (loops && (!loop || bounds_another(leaf))) continue;
     const auto moves = direction(dim, leaf);
     if (!moves || *moves == 0) continue;
-    const Interval range = symbol_bounds(leaf.symbol);
+    const Interval range = symbol_bounds(leaf);
     std::optional<Dim> worst;
     if (*moves > 0) worst = range.low;
     else if (loop) worst = *info->below - 1;
     else if (range.high < INT64_MAX) worst = range.high;
-    if (worst) return dim.substitute({{leaf.symbol, *worst}});
+    if (worst) return dim.substitute(std::map<DimLeaf, Dim>{{leaf, *worst}});
   }
   return std::nullopt;
 }
 
 // The value of a symbol in one try: ends of the range and something between, obeying `below` and `multiple` where it can.
-std::int64_t Facts::choose_sample(const std::string& name, std::size_t sample) {
-  const SymbolInfo* info = symbols_.find(name);
-  const Interval range = symbol_bounds(name);
-  const std::int64_t spread = static_cast<std::int64_t>(name.back()) % 7;
+std::int64_t Facts::choose_sample(const DimLeaf& leaf, std::size_t sample) {
+  const SymbolInfo* info = symbols_.find(leaf);
+  const Interval range = symbol_bounds(leaf);
+  const std::int64_t spread = (leaf.is_symbol() ? static_cast<std::int64_t>(leaf.symbol.back()) : leaf.value + leaf.element) % 7;
   const bool loop = info != nullptr && info->below;
   const Samples wanted = {range.low, 1, 6 + spread, 1000 + 17 * spread, loop ? 1000000 : 1 + spread % 2};
   std::int64_t high = range.high;
-  if (info != nullptr && info->below && sample != 0 && open_.insert(name).second) {
+  if (info != nullptr && info->below && sample != 0 && open_.insert(leaf).second) {
     high = std::min(high, sampled(*info->below, sample).value_or(high) - 1);
-    open_.erase(name);
+    open_.erase(leaf);
   }
   std::int64_t value = std::clamp(wanted[sample], range.low, std::max(range.low, high));
   if (info != nullptr && info->multiple > 1) value = std::max(range.low, value - value % info->multiple);
@@ -135,12 +135,12 @@ std::int64_t Facts::choose_sample(const std::string& name, std::size_t sample) {
 }
 
 std::int64_t Facts::sample_of(const DimLeaf& leaf, std::size_t sample) {
-  if (!leaf.is_symbol()) return static_cast<std::int64_t>(sample) * 3;
-  if (const auto known = samples_.find(leaf.symbol); known != samples_.end()) return known->second[sample];
-  if (!open_.empty()) return choose_sample(leaf.symbol, sample);
+  if (leaf.is_element()) return static_cast<std::int64_t>(sample) * 3;
+  if (const auto known = samples_.find(leaf); known != samples_.end()) return known->second[sample];
+  if (!open_.empty()) return choose_sample(leaf, sample);
   Samples chosen{};
-  for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = choose_sample(leaf.symbol, i);
-  samples_.emplace(leaf.symbol, chosen);
+  for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = choose_sample(leaf, i);
+  samples_.emplace(leaf, chosen);
   return chosen[sample];
 }
 

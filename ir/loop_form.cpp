@@ -11,8 +11,6 @@
 
 namespace anydim::ir {
 
-std::string step_symbol(std::int32_t position) { return "#" + std::to_string(position); }
-
 namespace {
 
 using Dims = std::vector<Dim>;
@@ -63,8 +61,7 @@ class OwnElements {
       for (const Dim& dim : store.index) dim.collect_leaves(leaves);
       for (Space space : spaces)
         for (const Iteration& iteration : space)
-          if (!leaves.contains(Dim::symbol(iteration.symbol).leaf()) &&
-              !needs_no_index(iteration, outputs_.at(static_cast<std::size_t>(store.output))))
+          if (!leaves.contains(iteration.variable) && !needs_no_index(iteration, outputs_.at(static_cast<std::size_t>(store.output))))
             throw NoLoopForm{"points of the kernel share an element of an output"};
     }
   }
@@ -190,7 +187,7 @@ std::string listed(const std::vector<Dim>& dims) {
 std::string listed(const std::vector<Iteration>& space) {
   std::string text;
   for (const Iteration& iteration : space)
-    text += fmt::format("{}{} < {}", text.empty() ? "" : ", ", iteration.symbol, iteration.extent.to_string());
+    text += fmt::format("{}{} < {}", text.empty() ? "" : ", ", to_string(iteration.variable), iteration.extent.to_string());
   return text;
 }
 
@@ -305,7 +302,7 @@ struct Printer {
     text += fmt::format("sort for {} over {}{}{}\n", listed(form.outer), listed({form.item}), form.depth.empty() ? "" : " by ",
                         listed(form.depth));
     print(text, form.program, 4);
-    text += fmt::format("    store {}[{}] = item of rank {} by {} #{}\n", form.output, listed(form.index), form.rank,
+    text += fmt::format("    store {}[{}] = item of rank {} by {} #{}\n", form.output, listed(form.index), to_string(form.rank),
                         form.descending ? "falling" : "rising", form.key);
   }
   void section(const char* name, const ScalarProgram& program) const {

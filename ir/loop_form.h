@@ -21,10 +21,11 @@
 
 namespace anydim::ir {
 
-// A loop variable running over [0, extent). Its symbol may be used in index expressions; LoopForm::symbols knows it as below = extent.
+// A loop variable running over [0, extent). Index expressions may mention it; LoopForm::symbols knows it as below = extent.
 struct Iteration {
-  std::string symbol;
+  DimLeaf variable;
   Dim extent;
+  Dim index() const { return Dim::of(variable); }
   bool operator==(const Iteration&) const = default;
 };
 
@@ -36,7 +37,7 @@ struct ScalarStep {
     Load,          // element of buffer `buffer` at `index` (one expression a dim of the buffer)
     Apply,         // elementwise op `op` on operands (cast: dtype is the target)
     CheckedIndex,  // operand 0 (any integer), negative values counted from the end of `index[0]`; outside [0, index[0]): the error slot is set
-    // with `check` and the value, and 0 is used. Steps may use the result in index expressions as the symbol step_symbol(position)
+    // with `check` and the value, and 0 is used. Steps may use the result in index expressions as the leaf step_leaf(position)
     Guarded,      // operand 0 where all of `conditions` hold, else operand 1; operand 0's loads must not happen elsewhere
     Accumulated,  // result `slot` of an earlier stage's reduction, the product of a matmul, attention's score or output, or a carry
     Scratch,      // element `slot` of the row's scratch vectors at the inner index (row form, and matmul's row stages)
@@ -61,8 +62,6 @@ struct ScalarStep {
   std::vector<Condition> conditions{};
   bool operator==(const ScalarStep&) const = default;
 };
-
-std::string step_symbol(std::int32_t position);  // "#3"
 
 struct ScalarProgram {
   std::vector<ScalarStep> steps;
@@ -160,7 +159,7 @@ struct AttentionForm {
 // One pass over the inner space of an ordered form, point after point.
 struct OrderedStage {
   std::vector<Iteration> inner;                   // outermost first; may be empty: one point
-  std::vector<ScalarStep::Condition> conditions;  // over the outer symbols: elsewhere the stage does nothing
+  std::vector<ScalarStep::Condition> conditions;  // over the outer variables: elsewhere the stage does nothing
   ScalarProgram program;
   // Accumulated slot `slot` is 0 at the first point and what step `next` was at the point before at every other.
   struct Carry {
@@ -203,9 +202,9 @@ struct SortForm {
   ScalarProgram program;
   std::int32_t key = 0;  // step
   bool descending = false;
-  std::string rank;
+  DimLeaf rank;
   std::int32_t output = 0;
-  std::vector<Dim> index;  // over the symbols of `outer` and `rank`
+  std::vector<Dim> index;  // over the variables of `outer` and `rank`
 };
 
 // What a kernel finds out only as it runs, and reports in its error slot.

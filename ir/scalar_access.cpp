@@ -37,14 +37,16 @@ std::size_t axis_from_front(const Binding& binding, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
 }
 
-Iteration AccessContext::iterate(const std::string& symbol, const Dim& extent) {
+Iteration AccessContext::iterate(LoopRole role, const Dim& extent) { return declare(loop_leaf(role, iterations[role]++), extent); }
+
+Iteration AccessContext::declare(const DimLeaf& variable, const Dim& extent) {
   SymbolInfo info;
   info.low = 0;
   Interval range = bounds(extent, symbols);
   info.high = range.high == INT64_MAX ? range.high : std::max<std::int64_t>(0, range.high - 1);
   info.below = extent;
-  symbols.declare(symbol, info);
-  return {symbol, extent};
+  symbols.declare(variable, info);
+  return {variable, extent};
 }
 
 void ProgramBuilder::provide(ValueId value, Kind kind, std::int32_t slot) {
@@ -245,7 +247,7 @@ Dim ProgramBuilder::checked(std::int32_t step, const Dim& extent_of_axis, const 
                                 .operands = {step},
                                 .index = {extent_of_axis},
                                 .check = context_.check_position(check)});
-  return Dim::symbol(step_symbol(position));
+  return Dim::of(step_leaf(position));
 }
 
 std::int32_t ProgramBuilder::gathered(const Binding& binding, const Index& index) {

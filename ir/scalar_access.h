@@ -23,12 +23,15 @@ struct AccessContext {
   std::unordered_map<ValueId, std::int32_t> buffers{};  // inputs: position among the region's parameters
   SymbolTable symbols{};                                // the function's and the iterations'
   std::vector<KernelCheck> checks{};
+  std::map<LoopRole, std::int64_t> iterations{};  // how many of each role
 
   // Position of an equal check, added where there is none.
   std::int32_t check_position(const KernelCheck& check);
 
-  // Declares `symbol` as a loop variable below `extent`.
-  Iteration iterate(const std::string& symbol, const Dim& extent);
+  // A new loop variable below `extent`.
+  Iteration iterate(LoopRole role, const Dim& extent);
+  // `variable` as a loop variable below `extent`.
+  Iteration declare(const DimLeaf& variable, const Dim& extent);
 };
 
 class ProgramBuilder {

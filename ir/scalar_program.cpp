@@ -60,7 +60,7 @@ std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program, c
     }
     const auto add_symbols = [&](const Dim& dim) {
       for (const DimLeaf& leaf : dim.leaves())
-        if (leaf.is_symbol() && leaf.symbol[0] == '#') add(static_cast<std::size_t>(std::stoi(leaf.symbol.substr(1))), needs[i]);
+        if (leaf.is_step()) add(static_cast<std::size_t>(leaf.step()), needs[i]);
     };
     for (const Dim& index : step.index) add_symbols(index);
     for (const ScalarStep::Condition& condition : step.conditions) {

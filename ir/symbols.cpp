@@ -43,6 +43,18 @@ const SymbolInfo* SymbolTable::find(std::string_view name) const {
   return found == infos_.end() ? nullptr : &found->second;
 }
 
+void SymbolTable::declare(const DimLeaf& leaf, SymbolInfo info) {
+  internal_check(!leaf.is_element(), "an element of a tensor is not declared");
+  if (leaf.is_symbol()) declare(leaf.symbol, std::move(info));
+  else variables_.insert_or_assign(leaf, std::move(info));
+}
+
+const SymbolInfo* SymbolTable::find(const DimLeaf& leaf) const {
+  if (leaf.is_symbol()) return find(std::string_view(leaf.symbol));
+  const auto found = variables_.find(leaf);
+  return found == variables_.end() ? nullptr : &found->second;
+}
+
 bool SymbolTable::narrow(const std::string& name, Interval range, const std::string& reason) {
   if (!contains(name)) declare(name);
   SymbolInfo& info = infos_.find(name)->second;
@@ -110,7 +122,7 @@ std::optional<Proof> symbol_equals(const Dim& a, const Dim& b, const SymbolTable
   if (b.kind() == Dim::Kind::Symbol) return a.is_constant() ? symbol_equals(b, a, symbols) : std::nullopt;
   if (a.kind() != Dim::Kind::Symbol || !b.is_constant()) return std::nullopt;
   static const SymbolInfo undeclared;
-  const SymbolInfo* found = symbols.find(a.leaf().symbol);
+  const SymbolInfo* found = symbols.find(a.leaf());
   const SymbolInfo& info = found != nullptr ? *found : undeclared;
   if (info.below) return std::nullopt;
   const std::int64_t value = b.constant_part();

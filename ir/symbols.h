@@ -31,7 +31,7 @@ struct SymbolInfo {
   bool opaque = false;        // opened by a `?`: printed as `?` where its scope ends
 };
 
-// Symbols of one function, in order of declaration.
+// Symbols of one function, in order of declaration; of a loop form, its loop variables and steps too.
 class SymbolTable {
  public:
   // Declares or replaces.
@@ -39,6 +39,9 @@ class SymbolTable {
   // A symbol not yet in the table, named after `stem` (`stem`, `stem_1`, ...), opaque.
   Dim fresh(std::string_view stem);
   const SymbolInfo* find(std::string_view name) const;  // null: unknown (then the default SymbolInfo holds)
+  // A leaf of any kind but Element; names() lists symbols only.
+  void declare(const DimLeaf& leaf, SymbolInfo info);
+  const SymbolInfo* find(const DimLeaf& leaf) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   // Intersects the range; true when it became narrower (then `reason` is kept). An empty intersection throws Error{Unsupported}
   // naming the symbol, both ranges and both reasons.
@@ -49,6 +52,7 @@ class SymbolTable {
  private:
   std::vector<std::string> order_;
   std::map<std::string, SymbolInfo, std::less<>> infos_;
+  std::map<DimLeaf, SymbolInfo> variables_;  // loop variables and steps
 };
 
 enum class Proof { Yes, No, Unknown };

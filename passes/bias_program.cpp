@@ -61,7 +61,7 @@ class Folding {
  public:
   Folding(const ElementProgram& element, const Assumptions& assumptions, bool diagonal)
       : element_(element), assumptions_(assumptions), symbols_(element.context.symbols) {
-    if (diagonal) replaced_.emplace("$j", row_symbol());
+    if (diagonal) replaced_.emplace(key_index().leaf(), row_index());
     for (Assumption& assumption : assumptions_.entries)
       for (Dim& dim : assumption.place) dim = dim.substitute(replaced_);
   }
@@ -146,7 +146,7 @@ class Folding {
       case Kind::Apply: return applied(std::move(step));
       case Kind::CheckedIndex: {
         const std::int32_t position = push(std::move(step));
-        replaced_.emplace(step_symbol(static_cast<std::int32_t>(position_.size())), Dim::symbol(step_symbol(position)));
+        replaced_.emplace(step_leaf(static_cast<std::int32_t>(position_.size())), Dim::of(step_leaf(position)));
         return position;
       }
       case Kind::Extent:
@@ -230,7 +230,7 @@ class Folding {
   const ElementProgram& element_;
   Assumptions assumptions_;
   const SymbolTable& symbols_;
-  std::map<std::string, Dim> replaced_;
+  std::map<DimLeaf, Dim> replaced_;
   std::vector<ScalarStep> steps_;
   std::vector<ValueRange> ranges_;      // of each of them
   std::vector<std::int32_t> position_;  // of each step of the element's program, among those made
@@ -278,9 +278,9 @@ void finish(ElementProgram& element, ValueId value, const std::vector<Dim>& inde
 
 }  // namespace
 
-Dim batch_symbol(std::size_t axis) { return Dim::symbol("$b" + std::to_string(axis)); }
-Dim row_symbol() { return Dim::symbol("$i"); }
-Dim key_symbol() { return Dim::symbol("$j"); }
+Dim batch_index(std::size_t axis) { return Dim::of(loop_leaf(LoopRole::Batch, static_cast<std::int64_t>(axis))); }
+Dim row_index() { return Dim::of(loop_leaf(LoopRole::Query)); }
+Dim key_index() { return Dim::of(loop_leaf(LoopRole::Key)); }
 
 void build_bias(ElementProgram& bias, const Function& function, const Block& block, const Binding& attention) {
   begin(bias, function, block);
@@ -294,15 +294,15 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
   bias.batch_rank = dims.size() - 2;
   std::vector<Dim> scores(dims.begin(), dims.end() - 2), index;
   for (std::size_t axis = 0; axis < bias.batch_rank; ++axis) {
-    bias.context.iterate(batch_symbol(axis).leaf().symbol, dims[axis]);
-    index.push_back(batch_symbol(axis));
+    bias.context.iterate(LoopRole::Batch, dims[axis]);
+    index.push_back(batch_index(axis));
   }
   scores.push_back(dims[dims.size() - 2]);
   scores.push_back(keys[keys.size() - 2]);
-  bias.context.iterate("$i", scores[bias.batch_rank]);
-  bias.context.iterate("$j", scores.back());
-  index.push_back(row_symbol());
-  index.push_back(key_symbol());
+  bias.context.iterate(LoopRole::Query, scores[bias.batch_rank]);
+  bias.context.iterate(LoopRole::Key, scores.back());
+  index.push_back(row_index());
+  index.push_back(key_index());
   const ValueId operand = attention.operands[3];
   if (function.tensor_type(operand).dtype == DType::Bool) bias.fill = real_attribute(attention, "fill");
   finish(bias, operand, broadcast_index(index, scores, bias.stretch.tensor(operand).dims, bias.context.symbols));
@@ -327,7 +327,7 @@ ElementProgram as_added(const ElementProgram& bias, DType dtype) {
 }
 
 void build_element(ElementProgram& element, const Function& function, const Block& block, ValueId value, const std::vector<Dim>& index,
-                   const std::vector<IndexSymbol>& symbols) {
+                   const std::vector<Iteration>& space) {
   begin(element, function, block);
   element.finite = true;
   for (const Binding& binding : element.stretch.bindings) {
@@ -335,7 +335,7 @@ void build_element(ElementProgram& element, const Function& function, const Bloc
     for (const ValueId result : binding.results)
       if (element.stretch.type(result).is_tensor()) add_buffer(element, result);
   }
-  for (const auto& [symbol, extent] : symbols) element.context.iterate(symbol.leaf().symbol, extent);
+  for (const Iteration& iteration : space) element.context.declare(iteration.variable, iteration.extent);
   finish(element, value, index);
 }
 

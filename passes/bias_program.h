@@ -21,9 +21,10 @@ struct ElementProgram {
   bool finite = false;                 // buffers hold neither infinities nor NaN
   std::optional<double> fill{};        // of a bias of bools: what stands for the score where the element is false
 };
-ir::Dim batch_symbol(std::size_t axis);  // "$b0", "$b1", ..
-ir::Dim row_symbol();                    // "$i"
-ir::Dim key_symbol();                    // "$j"
+// The loop variables of an attention's scores, as in its loop form.
+ir::Dim batch_index(std::size_t axis);
+ir::Dim row_index();
+ir::Dim key_index();
 
 // Of an attention's bias: indices run over the batch dims of its result, its rows and its keys. Throws ir::NoLoopForm where an element is no scalar program.
 // `attention` is a binding of `block` with a bias, `block` the body of `function`.
@@ -32,12 +33,9 @@ void build_bias(ElementProgram& bias, const ir::Function& function, const ir::Bl
 const ir::Tensor* constant_of(const ElementProgram& element, const ir::ScalarStep& load);
 // What the bias adds to scores: the element itself, of bools 0 or the fill. It outlives neither `bias` nor what that was made of.
 ElementProgram as_added(const ElementProgram& bias, ir::DType dtype);
-// Of any value at `index`, which is made of symbols below extents. What other than elementwise ops and views computes is read from buffers. Buffers are taken to be finite.
-struct IndexSymbol {
-  ir::Dim symbol, extent;
-};
+// Of any value at `index`, which is made of the variables of `space`. What other than elementwise ops and views computes is read from buffers. Buffers are taken to be finite.
 void build_element(ElementProgram& element, const ir::Function& function, const ir::Block& block, ir::ValueId value,
-                   const std::vector<ir::Dim>& index, const std::vector<IndexSymbol>& symbols);
+                   const std::vector<ir::Dim>& index, const std::vector<ir::Iteration>& space);
 
 // A step that reads nothing but one entry of a parameter: the function of that entry which it computes, as a program whose only Load has no index.
 struct EntryFunction {

@@ -184,8 +184,8 @@ void FunctionLowering::add_loop(const Binding& binding) {
   open_block();
   for (const auto& [value, axis, leaf, id] : varying) admit(leaf, id);
   emit(Code::RunStage{stage_});
-  slots_.alias_leaf(DimLeaf{{}, body.parameters[0], 0}, counter, stage_);
-  slots_.alias_leaf(DimLeaf{{}, body.parameters[1], 0}, going_on, stage_);
+  slots_.alias_leaf(element_leaf(body.parameters[0], 0), counter, stage_);
+  slots_.alias_leaf(element_leaf(body.parameters[1], 0), going_on, stage_);
   add_scalar(body.parameters[0], counter, DType::I64);
   add_scalar(body.parameters[1], going_on, DType::Bool);
   for (std::size_t i = 0; i < carried; ++i) define(body.parameters[i + 2], buffer_of_[binding.results[i]]);

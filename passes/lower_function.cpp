@@ -117,7 +117,7 @@ bool FunctionLowering::is_pending(const DimLeaf& leaf) const {
 }
 
 void FunctionLowering::fetch(ValueId value, std::int64_t element) {
-  DimLeaf leaf{{}, value, element};
+  const DimLeaf leaf = element_leaf(value, element);
   if (slots_.knows(leaf)) return;
   std::int32_t buffer = buffer_of(value);
   slots_.add_leaf(leaf, stage_);

@@ -69,7 +69,7 @@ void FunctionLowering::add_value_binding(const Binding& binding) {
       Id length = slots_.add_variable();
       emit(Code::ListLength{buffer_of(binding.operands[0]), length});
       add_scalar(binding.results[0], length, DType::I64);
-      scopes_.back().pending.emplace_back(DimLeaf{{}, binding.results[0], 0}, length);
+      scopes_.back().pending.emplace_back(element_leaf(binding.results[0], 0), length);
       return;
     }
     case Op::list_at: {

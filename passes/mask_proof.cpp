@@ -73,7 +73,7 @@ bool reads(const ScalarProgram& program, std::int32_t buffer) {
 MaskVerdict judge(const ElementProgram& bias, const Function& function, const Binding& attention, const Candidate& candidate) {
   const ValueId mask = function.body.parameters[static_cast<std::size_t>(candidate.buffer)];
   const std::string& name = function.values[mask].name;
-  const std::vector<Dim> key{batch_symbol(candidate.batch_axis), key_symbol()}, row{batch_symbol(candidate.batch_axis), row_symbol()};
+  const std::vector<Dim> key{batch_index(candidate.batch_axis), key_index()}, row{batch_index(candidate.batch_axis), row_index()};
   const std::string where = describe(function, attention);
   const DType scores = function.tensor_type(attention.results[0]).dtype;
   const ElementProgram added = as_added(bias, scores);
@@ -149,9 +149,9 @@ std::vector<Candidate> candidates_of(const ElementProgram& bias, const Function&
     auto entry = entry_function(bias.program, i);
     if (entry && question && !is_exact(entry->function)) continue;
     if (!entry || static_cast<std::size_t>(entry->buffer) >= function.body.parameters.size()) continue;
-    if (entry->place.size() != 2 || !(entry->place[1] == key_symbol())) continue;
+    if (entry->place.size() != 2 || !(entry->place[1] == key_index())) continue;
     for (std::size_t axis = 0; axis < bias.batch_rank; ++axis) {
-      if (!(entry->place[0] == batch_symbol(axis))) continue;
+      if (!(entry->place[0] == batch_index(axis))) continue;
       Candidate candidate{.buffer = entry->buffer, .batch_axis = axis};
       if (question) candidate.question = entry->function;
       (question ? found : entries).push_back(std::move(candidate));

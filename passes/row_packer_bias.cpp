@@ -88,14 +88,12 @@ class RowPacker::BetweenRows {
   }
 
   ValueId symbol(const Dim& dim) {
-    const std::string& name = dim.leaf().symbol;
-    const bool row = dim == row_symbol();
-    if (row || dim == key_symbol()) {
+    const bool row = dim == row_index();
+    if (row || dim == key_index()) {
       const ValueId positions = packer_.parameter(&PackingPlan::positions, "positions", {packer_.tokens_});
       return add(Op::expand_dims, {positions}, {{"axes", std::vector<std::int64_t>{row ? 1 : 0}}});
     }
-    if (name.starts_with("$") || name.starts_with("#"))
-      packer_.refuse(attention_, "adds something to its scores that differs between sequences or heads");
+    if (!dim.leaf().is_symbol()) packer_.refuse(attention_, "adds something to its scores that differs between sequences or heads");
     return add(Op::dim, {}, {}, {dim});
   }
 
@@ -150,7 +148,7 @@ class RowPacker::BetweenRows {
         continue;
       }
       std::size_t head = 0;
-      while (head < batch_rank && !(index == batch_symbol(head))) ++head;
+      while (head < batch_rank && !(index == batch_index(head))) ++head;
       if (head == batch_rank || head == finding_.batch_axis || !dims.empty()) return std::nullopt;
       dims.assign(batch_rank + 1, 1);
       dims[head - (head > finding_.batch_axis ? 1 : 0)] = tensor.dims()[axis];

@@ -149,21 +149,21 @@ std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
   const auto axes = row_axes(value);
   if (!axes) return std::nullopt;
   const Dims& dims = type(value).dims;
-  const Dim batch = batch_symbol(dims.size());
+  const Dim batch = batch_index(dims.size());
   Dims index;
-  std::vector<IndexSymbol> symbols{{batch, batch_}, {row_symbol(), sequence_}};
+  std::vector<Iteration> space{{batch.leaf(), batch_}, {row_index().leaf(), sequence_}};
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     if (axis == axes->batch || axis == axes->sequence) {
-      index.push_back(axes->merged() ? batch * sequence_ + row_symbol() : axis == axes->batch ? batch : row_symbol());
+      index.push_back(axes->merged() ? batch * sequence_ + row_index() : axis == axes->batch ? batch : row_index());
       continue;
     }
-    symbols.push_back({batch_symbol(axis), dims[axis]});
-    index.push_back(batch_symbol(axis));
+    space.push_back({batch_index(axis).leaf(), dims[axis]});
+    index.push_back(batch_index(axis));
   }
   try {
     ElementProgram element;
-    build_element(element, padded_, padded_.body, value, index, symbols);
-    const ScalarStep last = fold(element, takes_part(mask_, padded_, {batch, row_symbol()}, false)).program.steps.back();
+    build_element(element, padded_, padded_.body, value, index, space);
+    const ScalarStep last = fold(element, takes_part(mask_, padded_, {batch, row_index()}, false)).program.steps.back();
     if (last.kind != ScalarStep::Kind::Constant) return std::nullopt;
     return is_float(last.dtype) ? last.real : static_cast<double>(last.integer);
   } catch (const NoLoopForm&) {

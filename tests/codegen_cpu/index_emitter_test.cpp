@@ -20,12 +20,12 @@ TestRegion region_storing(const Dim& dim) {
       "fn @main(%x: Tensor[(s), i64], %y: Tensor[(3, 21), i64]) -> Tensor[(3, 21), i64]\n  where s in [0, 100] {\n"
       "  %z = neg(%y)\n  return %z\n}");
   ir::MapPart part;
-  part.space = {{"i", Dim(rows)}, {"j", Dim(columns)}};
+  part.space = {{{.symbol = "i"}, Dim(rows)}, {{.symbol = "j"}, Dim(columns)}};
   for (const ir::Iteration& iteration : part.space) {
     ir::SymbolInfo info;
     info.high = *iteration.extent.constant() - 1;
     info.below = iteration.extent;
-    test.form.symbols.declare(iteration.symbol, info);
+    test.form.symbols.declare(iteration.variable, info);
   }
   ir::ScalarStep step;
   step.kind = ir::ScalarStep::Kind::Extent;

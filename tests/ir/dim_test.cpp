@@ -37,7 +37,7 @@ TEST(DimForm, KindsAndParts) {
   EXPECT_EQ(sum.terms()[0].coefficient, 3);
   EXPECT_EQ(sum.terms()[0].factors, (std::vector<Dim>{m, n}));
   EXPECT_EQ(sum.constant_part(), 7);
-  EXPECT_EQ(Dim::value(3, 1).leaf(), (DimLeaf{"", 3, 1}));
+  EXPECT_EQ(Dim::value(3, 1).leaf(), element_leaf(3, 1));
   EXPECT_EQ(n.leaf().symbol, "n");
 }
 
@@ -172,12 +172,31 @@ TEST(Print, ReadsLikeTheGrammar) {
   EXPECT_EQ(text(n + INT64_MIN), "n - 9223372036854775808");
 }
 
+TEST(Leaves, LoopVariablesAndStepsAreNoSymbols) {
+  const DimLeaf row = loop_leaf(LoopRole::MatrixRow), other = loop_leaf(LoopRole::MatrixRow, 1), step = step_leaf(3);
+  const Dim dim = 8 * Dim::of(row) + Dim::of(step) + n;
+  EXPECT_EQ(dim.to_string(), "#3 + 8*$m0 + n");
+  EXPECT_EQ(to_string(step_leaf(3, 2)), "#2.3");
+  EXPECT_TRUE(dim.mentions(row));
+  EXPECT_FALSE(dim.mentions(other));
+  EXPECT_FALSE(dim.mentions(step_leaf(3, 1)));
+  EXPECT_NE(Dim::of(row), Dim::symbol("$m0"));
+  EXPECT_EQ(dim.substitute(std::map<DimLeaf, Dim>{{row, 2}, {step, n}}), 16 + 2 * n);
+  SymbolTable symbols;
+  SymbolInfo below_four;
+  below_four.below = Dim(4);
+  symbols.declare(row, below_four);
+  EXPECT_TRUE(symbols.names().empty());
+  EXPECT_EQ(bounds(8 * Dim::of(row), symbols), (Interval{0, 24}));
+  EXPECT_EQ(bounds(Dim::of(other), symbols).high, default_symbol_maximum);
+}
+
 TEST(Leaves, AreFoundAndReplaced) {
   const Dim dim = floor_div(n * m, Dim::value(2, 0)) + select(Comparison::Less, s, t, a, 1);
   EXPECT_EQ(dim.leaves().size(), 6u);
-  EXPECT_TRUE(dim.mentions({"t"}));
-  EXPECT_FALSE(dim.mentions({"b"}));
-  EXPECT_TRUE(dim.mentions({"", 2, 0}));
+  EXPECT_TRUE(dim.mentions(DimLeaf{.symbol = "t"}));
+  EXPECT_FALSE(dim.mentions(DimLeaf{.symbol = "b"}));
+  EXPECT_TRUE(dim.mentions(element_leaf(2, 0)));
   EXPECT_EQ(dim.substitute({{"s", 1}, {"t", 2}, {"n", 6}}), floor_div(6 * m, Dim::value(2, 0)) + a);
   EXPECT_EQ(&dim.substitute({{"z", 1}}).node(), &dim.node());
   EXPECT_EQ((n + m).substitute({{"n", m}, {"m", n}}), n + m);

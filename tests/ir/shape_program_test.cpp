@@ -12,7 +12,7 @@ namespace {
 const Dim n = Dim::symbol("n"), m = Dim::symbol("m");
 
 ShapeProgram program_of(std::vector<Dim> expressions) {
-  return {.leaves = {{.symbol = "n"}, {.symbol = "m"}, {.symbol = {}, .value = 7, .element = 1}}, .expressions = std::move(expressions)};
+  return {.leaves = {{.symbol = "n"}, {.symbol = "m"}, element_leaf(7, 1)}, .expressions = std::move(expressions)};
 }
 
 struct Outcome {

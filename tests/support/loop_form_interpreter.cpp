@@ -54,7 +54,7 @@ class Runner {
   Runner(const Region& region, const LoopForm& form, std::span<const Tensor> inputs, std::span<const std::int64_t> symbols)
       : form_(form), inputs_(inputs.begin(), inputs.end()) {
     const auto& names = region.body.symbols.names();
-    for (std::size_t i = 0; i < names.size(); ++i) symbols_[names[i]] = symbols[i];
+    for (std::size_t i = 0; i < names.size(); ++i) values_[{.symbol = names[i]}] = symbols[i];
     for (ValueId result : region.body.body.results) {
       const TensorType& type = region.body.tensor_type(result);
       std::vector<std::int64_t> dims;
@@ -77,8 +77,8 @@ class Runner {
 
   std::int64_t value(const Dim& dim) const {
     return dim.evaluate([&](const DimLeaf& leaf) {
-      auto found = symbols_.find(leaf.symbol);
-      if (found == symbols_.end()) throw std::logic_error("symbol without value: " + leaf.symbol);
+      auto found = values_.find(leaf);
+      if (found == values_.end()) throw std::logic_error("leaf without value: " + to_string(leaf));
       return found->second;
     });
   }
@@ -95,15 +95,15 @@ class Runner {
 
   void loop(std::span<const Iteration> space, const std::function<void()>& body) {
     if (space.empty()) return body();
-    loop_over(space[0].symbol, 0, value(space[0].extent), [&] { loop(space.subspan(1), body); });
+    loop_over(space[0].variable, 0, value(space[0].extent), [&] { loop(space.subspan(1), body); });
   }
 
-  void loop_over(const std::string& symbol, std::int64_t first, std::int64_t last, const std::function<void()>& body) {
+  void loop_over(const DimLeaf& variable, std::int64_t first, std::int64_t last, const std::function<void()>& body) {
     for (std::int64_t i = first; i < last; ++i) {
-      symbols_[symbol] = i;
+      values_[variable] = i;
       body();
     }
-    symbols_.erase(symbol);
+    values_.erase(variable);
   }
 
   std::int64_t offset_of(const Segments& segments, std::int64_t segment) const {
@@ -117,7 +117,7 @@ class Runner {
         : runner_(runner), program_(program), accumulated_(accumulated), scratch_(scratch), known_(program.steps.size()) {}
 
     ~Evaluation() {
-      for (std::size_t i = 0; i < program_.steps.size(); ++i) runner_.symbols_.erase(step_symbol(static_cast<std::int32_t>(i)));
+      for (std::size_t i = 0; i < program_.steps.size(); ++i) runner_.values_.erase(step_leaf(static_cast<std::int32_t>(i)));
     }
 
     Scalar operator()(std::int32_t position) {
@@ -126,10 +126,10 @@ class Runner {
       return *known;
     }
 
-    // Gives the step symbols that the dim mentions their values.
+    // Gives the steps that the dim mentions their values.
     void need(const Dim& dim) {
       for (const DimLeaf& leaf : dim.leaves())
-        if (leaf.symbol[0] == '#') (*this)(std::stoi(leaf.symbol.substr(1)));
+        if (leaf.is_step()) (*this)(leaf.step());
     }
 
    private:
@@ -157,7 +157,7 @@ class Runner {
           std::int64_t extent = runner_.value(step.index[0]), at = (*this)(step.operands[0]).integer;
           if (at < -extent || at >= extent) throw Error(ErrorKind::Inputs, "index out of range");
           std::int64_t index = at < 0 ? at + extent : at;
-          runner_.symbols_[step_symbol(position)] = index;
+          runner_.values_[step_leaf(position)] = index;
           return {0, index};
         }
         case Kind::Guarded: {
@@ -253,8 +253,8 @@ class Runner {
     loop(form.outer, [&] {
       const Loop inner = [&](const std::function<void()>& body) {
         if (!form.segments) return loop(form.inner, body);
-        const std::int64_t segment = symbols_.at(form.outer.front().symbol);
-        loop_over(form.inner.front().symbol, offset_of(*form.segments, segment), offset_of(*form.segments, segment + 1), body);
+        const std::int64_t segment = values_.at(form.outer.front().variable);
+        loop_over(form.inner.front().variable, offset_of(*form.segments, segment), offset_of(*form.segments, segment + 1), body);
       };
       run_stages(form.stages, inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size()));
     });
@@ -345,10 +345,10 @@ class Runner {
         return a < b;
       });
       for (std::size_t i = 0; i < order.size(); ++i) {
-        symbols_[form.rank] = static_cast<std::int64_t>(i);
+        values_[form.rank] = static_cast<std::int64_t>(i);
         write(form.output, offset(form.index, outputs_[static_cast<std::size_t>(form.output)].dims()), order[i]);
       }
-      symbols_.erase(form.rank);
+      values_.erase(form.rank);
     });
   }
 
@@ -395,7 +395,7 @@ class Runner {
     loop(rows, [&] {
       std::int64_t first = 0, last = value(form.key.extent);
       if (form.segments) {
-        const std::int64_t row = symbols_.at(form.row.symbol), count = value(form.segments->count);
+        const std::int64_t row = values_.at(form.row.variable), count = value(form.segments->count);
         std::int64_t segment = 0;
         while (segment + 1 < count && offset_of(*form.segments, segment + 1) <= row) ++segment;
         first = offset_of(*form.segments, segment);
@@ -403,7 +403,7 @@ class Runner {
       }
       Results weights;
       double largest = -std::numeric_limits<double>::infinity(), total = 0;
-      loop_over(form.key.symbol, first, last, [&] {
+      loop_over(form.key.variable, first, last, [&] {
         Scalar dot;
         loop({&form.depth, 1}, [&] { dot.real += element(form.q).real * element(form.k).real; });
         Results product{dot};
@@ -415,7 +415,7 @@ class Runner {
       loop({&form.width, 1}, [&] {
         Scalar sum;
         std::size_t at = 0;
-        loop_over(form.key.symbol, first, last, [&] { sum.real += weights[at++].real / total * element(form.v).real; });
+        loop_over(form.key.variable, first, last, [&] { sum.real += weights[at++].real / total * element(form.v).real; });
         Results output{sum};
         Evaluation steps(*this, form.epilogue, output, none_);
         store(form.stores, steps);
@@ -427,7 +427,7 @@ class Runner {
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
   std::vector<std::vector<bool>> written_;
-  std::map<std::string, std::int64_t> symbols_;
+  std::map<DimLeaf, std::int64_t> values_;
   const std::vector<Scalar> none_;
 };
 
