@@ -22,15 +22,6 @@ bool may_differ(const ir::TensorType& said, const ir::TensorType& found, const i
   return false;
 }
 
-std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& given) {
-  if (const auto constant = dim.constant()) return constant;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto at = std::ranges::find(inputs[i].dims, dim);
-    if (at != inputs[i].dims.end()) return given[i].dims().at(static_cast<std::size_t>(at - inputs[i].dims.begin()));
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 DeclaredResults::Hints DeclaredResults::hints_of(const ir::Function& entry) {

@@ -58,6 +58,15 @@ std::string to_string(const InputInfo& input) {
   return fmt::format("{}: {} ({})", input.name, ir::name_of(input.dtype), fmt::join(dims, ", "));
 }
 
+std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& given) {
+  if (const auto constant = dim.constant()) return constant;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto at = std::ranges::find(inputs[i].dims, dim);
+    if (at != inputs[i].dims.end()) return given[i].dims().at(static_cast<std::size_t>(at - inputs[i].dims.begin()));
+  }
+  return std::nullopt;
+}
+
 std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted, const NamedTensors& given) {
   for (const auto& [name, tensor] : given) {
     if (std::ranges::none_of(wanted, [&](const InputInfo& input) { return input.name == name; })) {

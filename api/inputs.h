@@ -1,7 +1,9 @@
 // Inputs by name.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct InputInfo {
 std::vector<InputInfo> inputs_of(const ir::Program& program);
 std::vector<InputInfo> inputs_of(const ir::Function& function);
 std::string to_string(const InputInfo& input);  // "input_ids: i64 (batch, sequence)"
+
+// What a dim is in a call, where a number or one of the inputs' own dims tells it. `given` in the order of `inputs`, of their ranks.
+std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& given);
 
 // In the order of `wanted`. bf16 inputs may come as their 16-bit patterns in u16. Throws Error{Inputs} for a name that the model lacks, an input
 // that is missing, another dtype or rank (of any shape: dtype); extents are checked where symbols are bound.

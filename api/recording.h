@@ -14,8 +14,9 @@ namespace anydim {
 
 // An empty trace of this model, for tuner::TraceRecorder and ModelContext::record.
 tuner::Trace trace_of(const Model& model);
-// Values of the trace's symbols in a call. `inputs` in the order of the model's.
-std::vector<std::int64_t> traced_values(const tuner::ModelShape& model, const std::vector<ir::Tensor>& inputs);
+// Values of the trace's `symbols` in a call. `given` in the order of `inputs`.
+std::vector<std::int64_t> traced_values(const std::vector<std::string>& symbols, const std::vector<InputInfo>& inputs,
+                                        const std::vector<ir::Tensor>& given);
 
 // Calls of one model for its trace: their sizes, and of a program whose launches these do not tell, what it launched.
 class CallTracer {
@@ -26,8 +27,9 @@ class CallTracer {
   void add(tuner::TraceRecorder& recorder, const std::vector<ir::Tensor>& inputs, std::int64_t rows, const runtime::Context* context) const;
 
  private:
-  tuner::ModelShape shape_;
-  std::vector<std::string> regions_;  // text_hash of each kernel's identity
+  std::vector<InputInfo> inputs_;
+  std::vector<std::string> symbols_;
+  std::vector<std::string> regions_;  // fingerprints; none where sizes tell what is launched
 };
 
 }  // namespace anydim

@@ -160,9 +160,12 @@ class OpRange {
   ValueRange real_remainder() const {
     const ValueRange &a = operand(0), &b = operand(1);
     if (holds_infinity(a) || holds_infinity(b) || holds_zero(b)) return every_value(step_.dtype);
-    const double most = std::max(std::abs(b.low), std::abs(b.high));
-    const bool signed_by_first = scalar_op(step_).truncate;
-    const ValueRange& sign = signed_by_first ? a : b;
+    return remainder_up_to(std::max(std::abs(b.low), std::abs(b.high)));
+  }
+
+  // It has the sign of the dividend where quotients are truncated, else that of the divisor.
+  ValueRange remainder_up_to(double most) const {
+    const ValueRange& sign = scalar_op(step_).truncate ? operand(0) : operand(1);
     return {sign.low < 0 ? -most : 0, sign.high > 0 ? most : 0, false};
   }
 
@@ -232,9 +235,7 @@ class OpRange {
       case Op::mod: {
         const ValueRange& b = operand(1);
         if (holds_zero(b)) return anything;
-        const double most = std::max(std::abs(b.low), std::abs(b.high)) - 1;
-        const ValueRange& sign = scalar_op(step_).truncate ? a : b;
-        return within_limits({sign.low < 0 ? -most : 0, sign.high > 0 ? most : 0, false});
+        return within_limits(remainder_up_to(std::max(std::abs(b.low), std::abs(b.high)) - 1));
       }
       case Op::bit_not: {
         const double least = every_value(step_.dtype).low, most = every_value(step_.dtype).high;

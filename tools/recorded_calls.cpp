@@ -85,10 +85,11 @@ tuner::Workload recorded_workload(const fs::path& folder, const std::vector<Inpu
     throw Error(ErrorKind::Malformed,
                 fmt::format("{}: there is no recorded call in this folder (anydim run --record-calls writes them)", folder.string()));
   tuner::Workload workload;
+  const std::vector<std::string> symbols = model.symbol_names();
   std::string names;
   for (const fs::path& path : found) {
     const std::vector<ir::Tensor> tensors = read_call(path, inputs);
-    tuner::Call call{.values = traced_values(model, tensors), .inputs = fs::absolute(path).string()};
+    tuner::Call call{.values = traced_values(symbols, inputs, tensors), .inputs = fs::absolute(path).string()};
     if (model.packing) {
       // Such a call runs the padded program, which is not tuned.
       if (!runtime::pack_inputs(*model.packing, tensors)) continue;

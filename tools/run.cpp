@@ -116,12 +116,13 @@ void print_results(const Results& results, const std::vector<std::filesystem::pa
 }
 
 void run(const RunOptions& options, const CommonOptions& common) {
+  const bool machine = common.executor != "reference" && common.executor != "graph";
   for (const auto& [option, value] : {std::pair("--record", &options.record), std::pair("--record-calls", &options.record_calls)})
-    if (!value->empty() && (common.executor == "reference" || common.executor == "graph"))
+    if (!value->empty() && !machine)
       throw Error(ErrorKind::CommandLine, fmt::format("{} needs the virtual machine, not --executor {}", option, common.executor));
   CompileOptions compile = compile_options(common);
   compile.outputs = options.outputs;
-  if (compile.masked_rows == MaskedRows::Zero && (common.executor == "reference" || common.executor == "graph") && compile.warn)
+  if (compile.masked_rows == MaskedRows::Zero && !machine && compile.warn)
     compile.warn(
         fmt::format("masked rows of results are not zero but as the model computes them: --executor {} runs it as it is", common.executor));
   const NamedTensors inputs = read_inputs(options.inputs);

@@ -39,9 +39,12 @@ struct TuneOptions {
   DatabaseCommand database;
 };
 
-tuner::Workload workload_of(const TuneOptions& options, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape,
-                            std::uint64_t seed) {
-  constexpr std::size_t samples = 256;
+// What to tune for, and calls that are never measured, for the regret: of recorded sizes and calls the same.
+struct Workloads {
+  tuner::Workload tuned, unseen;
+};
+
+tuner::Workload recorded_sizes(const TuneOptions& options, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape) {
   tuner::Workload recorded;
   if (!options.calls.empty()) recorded = recorded_workload(options.calls, inputs, shape);
   if (!options.trace.empty()) {
@@ -51,15 +54,24 @@ tuner::Workload workload_of(const TuneOptions& options, const std::vector<InputI
     for (tuner::Call& call : recorded.calls) call.weight = 0;
     std::ranges::move(traced.calls, std::back_inserter(recorded.calls));
     recorded.text += ", " + traced.text;
-    return recorded;
   }
-  if (!options.calls.empty()) return recorded;
+  return recorded;
+}
+
+Workloads workloads_of(const TuneOptions& options, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape) {
+  if (!options.trace.empty() || !options.calls.empty()) {
+    tuner::Workload recorded = recorded_sizes(options, inputs, shape);
+    return {recorded, recorded};
+  }
+  constexpr std::size_t samples = 256;
+  constexpr std::uint64_t seed = 0, other_seed = 1'000'003;
   const tuner::Distribution distribution =
       options.lengths.empty() ? tuner::parse_distribution(options.distribution) : tuner::read_lengths(options.lengths);
   runtime::BatchRule rule{.sorted = options.order == "sorted"};
   if (options.batch_tokens > 0) rule.tokens = options.batch_tokens;
   if (options.batch > 0 || options.batch_tokens == 0) rule.texts = std::max<std::int64_t>(options.batch, 1);
-  return tuner::sample_workload(shape, distribution, rule, samples, seed);
+  return {tuner::sample_workload(shape, distribution, rule, samples, seed),
+          tuner::sample_workload(shape, distribution, rule, samples, other_seed)};
 }
 
 std::vector<std::string> worker_command(const CommonOptions& common, int threads) {
@@ -236,8 +248,7 @@ void predict(const TuneOptions& options, const CommonOptions& common, const Comp
   if (compile.device != DeviceKind::Cuda) throw Error(ErrorKind::CommandLine, "--gpu predicts for a GPU; give --device cuda too");
   const CompileTarget target = planned_gpu(options.gpu);
   const PlannedModel model = plan_model(target, load_model(options.model), compile);
-  const tuner::Workload workload = workload_of(options, model.inputs, model.shape, 0),
-                        unseen = workload_of(options, model.inputs, model.shape, 1'000'003);
+  const auto [workload, unseen] = workloads_of(options, model.inputs, model.shape);
   const tuner::TuneSubject subject{.model = std::filesystem::path(options.model).filename().string(),
                                    .shape = model.shape,
                                    .program = model.program,
@@ -294,13 +305,11 @@ void tune(TuneOptions options, const CommonOptions& common) {
   const auto model = Model::compile(target, load_model(options.model), compile);
   const auto program = program_of(*model);
   const tuner::ModelShape shape = shape_of(*model);
-  const tuner::Workload workload = workload_of(options, model->inputs(), shape, 0),
-                        unseen = workload_of(options, model->inputs(), shape, 1'000'003);
+  const auto [workload, unseen] = workloads_of(options, model->inputs(), shape);
   if (compile.warn && options.calls.empty() && tuner::values_decide_launches(program->program()))
     compile.warn(
         "values that the model computes decide its sizes, and its integer inputs are made up: it is measured where these lead; record "
-        "calls "
-        "with `anydim run --record FILE --record-calls FOLDER` and tune with --trace FILE --calls FOLDER");
+        "calls with `anydim run --record FILE --record-calls FOLDER` and tune with --trace FILE --calls FOLDER");
   const tuner::TuneSubject subject{.model = std::filesystem::path(options.model).filename().string(),
                                    .shape = shape,
                                    .program = program->program(),
@@ -310,7 +319,7 @@ void tune(TuneOptions options, const CommonOptions& common) {
   TuneLine line(common.quiet);
   tuner::WorkerSettings settings{.command = worker_command(common, compile.threads), .log = options.log, .model = options.model};
   settings.outputs = options.outputs;
-  for (const ir::Program::Kernel& kernel : program->program().kernels) settings.regions.push_back(tuner::text_hash(kernel.region.identity));
+  settings.regions = tuner::region_fingerprints(program->program());
   std::unique_ptr<tuner::WorkerMeasure> worker;
   const auto interrupted = [&] {
     if (ranks != nullptr && ranks->rank() > 0) ranks->pulse();

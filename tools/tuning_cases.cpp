@@ -66,7 +66,7 @@ Json TuningCases::prepare(const nlohmann::json& wanted) {
   const auto program = program_of(*state_->model);
   state_->bench = std::make_unique<tuner::RegionBench>(program, std::move(calls));
   limit_further_memory(wanted.value("memory_bytes", std::int64_t{0}));
-  Json result = {{"launches", Json::array()}, {"rooflines", Json::array()}, {"regions", Json::array()}};
+  Json result = {{"launches", Json::array()}, {"rooflines", Json::array()}, {"regions", tuner::region_fingerprints(program->program())}};
   for (const auto& launches : state_->bench->launches()) {
     Json& of_call = result["launches"].emplace_back(Json::array());
     Json& rooflines = result["rooflines"].emplace_back(Json::array());
@@ -77,8 +77,6 @@ Json TuningCases::prepare(const nlohmann::json& wanted) {
       rooflines.push_back(launch.roofline_seconds);
     }
   }
-  for (const ir::Program::Kernel& kernel : program->program().kernels)
-    result["regions"].push_back(tuner::text_hash(kernel.region.identity));
   return result;
 }
 

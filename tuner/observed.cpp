@@ -6,7 +6,6 @@
 #include <string>
 
 #include "ir/error.h"
-#include "tuner/text_hash.h"
 
 namespace anydim::tuner {
 
@@ -34,8 +33,8 @@ std::vector<Call> calls_to_run(const Workload& workload) {
 
 std::map<std::string, std::int32_t> kernels_by_region(const ir::Program& program) {
   std::map<std::string, std::int32_t> kernels;
-  for (std::size_t k = 0; k < program.kernels.size(); ++k)
-    kernels.emplace(text_hash(program.kernels[k].region.identity), static_cast<std::int32_t>(k));
+  const std::vector<std::string> fingerprints = region_fingerprints(program);
+  for (std::size_t k = 0; k < fingerprints.size(); ++k) kernels.emplace(fingerprints[k], static_cast<std::int32_t>(k));
   return kernels;
 }
 

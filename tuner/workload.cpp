@@ -191,6 +191,12 @@ bool values_decide_launches(const ir::Program& program) {
   return fetches(program) || std::ranges::any_of(program.functions, fetches);
 }
 
+std::vector<std::string> region_fingerprints(const ir::Program& program) {
+  std::vector<std::string> fingerprints;
+  for (const ir::Program::Kernel& kernel : program.kernels) fingerprints.push_back(text_hash(kernel.region.identity));
+  return fingerprints;
+}
+
 ShapeWalk::ShapeWalk(const ir::Program& program) : program_(program) {
   internal_check(shapes_decide_launches(program), "only shapes decide the sizes of this program");
   signature_.name = "main";

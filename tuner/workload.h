@@ -82,6 +82,9 @@ bool shapes_decide_launches(const ir::Program& program);
 // Whether a call looks at values on its way, so that what it launches may depend on what its inputs hold.
 bool values_decide_launches(const ir::Program& program);
 
+// By which traces and workers know regions: text_hash of each kernel's identity, in the order of Program::kernels.
+std::vector<std::string> region_fingerprints(const ir::Program& program);
+
 // Evaluates a program's sizes without running it.
 class ShapeWalk {
  public:
