@@ -173,15 +173,7 @@ class Emission {
 
 }  // namespace
 
-Scope& home_of(KernelBuilder& kernel, Scope& scope, const Dim& dim) {
-  Scope* deepest = &kernel.root();
-  for (const ir::DimLeaf& leaf : dim.leaves()) {
-    Scope* home = nullptr;
-    internal_check(scope.find(leaf, &home) != nullptr, "the leaf " + to_string(leaf) + " of an index expression is defined");
-    if (home->depth() > deepest->depth()) deepest = home;
-  }
-  return *deepest;
-}
+Scope& home_of(KernelBuilder& kernel, Scope& scope, const Dim& dim) { return ir::home_of_leaves(scope, kernel.root(), dim.leaves()); }
 
 bool differs_between_lanes(Scope& scope, const Dim& dim) {
   if (scope.lanes().width == 1) return false;

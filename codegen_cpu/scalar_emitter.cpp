@@ -17,26 +17,7 @@ using ir::ScalarStep;
 
 ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor,
                                const std::vector<std::int32_t>& roots)
-    : kernel_(kernel), floor_(floor), number_(kernel.fresh_number()), steps_(program.steps) {
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    ScalarStep& step = steps_[i];
-    for (Dim& index : step.index) index = own(index);
-    for (ScalarStep::Condition& condition : step.conditions) {
-      condition.left = own(condition.left);
-      condition.right = own(condition.right);
-    }
-    if (step.kind != ScalarStep::Kind::CheckedIndex) continue;
-    // Programs of one kernel number their steps alike; their leaves must differ.
-    const auto position = static_cast<std::int32_t>(i);
-    const ir::DimLeaf leaf = ir::step_leaf(position, number_);
-    names_.emplace(ir::step_leaf(position), Dim::of(leaf));
-    ir::SymbolInfo info;
-    info.below = step.index.at(0);
-    kernel_.symbols().declare(leaf, std::move(info));
-  }
-  guards_ = ir::guards_of(program, roots);
-  reduced_ = ir::computed_from_accumulated(program);
-}
+    : StepPlacer(ir::KernelProgram(program, roots, kernel.fresh_number(), kernel.symbols()), floor), kernel_(kernel) {}
 
 void ProgramEmitter::set_accumulated(std::int32_t slot, llvm::Value* value, Scope& home) { accumulated_[slot] = {value, &home}; }
 
@@ -50,90 +31,52 @@ const Dim& ProgramEmitter::offset_of(std::size_t buffer, std::vector<Dim> index)
   return known->second;
 }
 
-ProgramEmitter::Placed ProgramEmitter::place(Scope& scope, std::int32_t position) {
-  const auto key = std::pair(number_, position);
-  for (Scope* at = &scope; at != nullptr; at = at->parent()) {
-    if (const auto found = at->steps.find(key); found != at->steps.end()) return {found->second, at};
-  }
-  const ScalarStep& step = steps_.at(static_cast<std::size_t>(position));
-  if (step.kind == ScalarStep::Kind::Accumulated) return accumulated_.at(step.slot);
-  // A step in an index is an operand too: its scope must know it before the index is looked at.
-  const auto need_symbols = [&](const Dim& dim) {
-    for (const auto& [step, named] : names_)
-      if (dim.mentions(named.leaf())) place(scope, step.step());
-  };
-  for (const Dim& index : step.index) need_symbols(index);
-  for (const ScalarStep::Condition& condition : step.conditions) {
-    need_symbols(condition.left);
-    need_symbols(condition.right);
-  }
-  std::vector<Placed> operands;
-  for (const std::int32_t operand : step.operands) operands.push_back(place(scope, operand));
-  Scope& home = home_of_step(scope, step, position, operands);
-  llvm::Value* value = emit(home, position, operands);
-  home.steps[key] = value;
-  return {value, &home};
+std::optional<ProgramEmitter::Placed> ProgramEmitter::given(std::int32_t position) {
+  const ScalarStep& step = program().step(position);
+  if (step.kind != ScalarStep::Kind::Accumulated) return std::nullopt;
+  return accumulated_.at(step.slot);
 }
 
-Scope& ProgramEmitter::home_of_step(Scope& scope, const ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands) {
-  Scope* home = &floor_;
-  const auto deepen = [&](Scope& other) {
-    if (other.depth() > home->depth()) home = &other;
-  };
-  const auto deepen_conditions = [&](const ScalarStep& guarded) {
-    for (const ScalarStep::Condition& condition : guarded.conditions) {
-      deepen(home_of(kernel_, scope, condition.left));
-      deepen(home_of(kernel_, scope, condition.right));
-    }
-  };
-  for (const Placed& operand : operands) deepen(*operand.home);
-  for (const Dim& index : step.index) deepen(home_of(kernel_, scope, index));
-  deepen_conditions(step);
-  if (step.kind == ScalarStep::Kind::Scratch) deepen(home_of(kernel_, scope, scratch_.at(step.slot).index));
-  if (step.kind == ScalarStep::Kind::Load || step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Apply) {
-    std::vector<std::int32_t> open = guards_[static_cast<std::size_t>(position)];
-    for (std::size_t i = 0; i < open.size(); ++i) {
-      deepen_conditions(steps_[static_cast<std::size_t>(open[i])]);
-      for (const std::int32_t outer : guards_[static_cast<std::size_t>(open[i])]) open.push_back(outer);
-    }
-  }
-  return *home;
+// An element of scratch differs with what its index mentions.
+Scope& ProgramEmitter::outermost_of(Scope& scope, std::int32_t position, Scope& floor) {
+  const ScalarStep& step = program().step(position);
+  if (step.kind != ScalarStep::Kind::Scratch) return floor;
+  return ir::home_of_leaves(scope, floor, scratch_.at(step.slot).index.leaves());
 }
 
-llvm::Value* ProgramEmitter::conditions(Scope& scope, const ScalarStep& guarded) {
-  llvm::Value* all = nullptr;
-  for (const ScalarStep::Condition& condition : guarded.conditions) {
-    llvm::Value* holds = emit_condition(kernel_, scope, condition);
-    auto& at = kernel_.at(scope);
-    if (all && (all->getType()->isVectorTy() || holds->getType()->isVectorTy())) {
-      all = kernel_.splat(all, scope.lanes().width);
-      holds = kernel_.splat(holds, scope.lanes().width);
-    }
-    all = all ? at.CreateAnd(all, holds) : holds;
-  }
-  return all ? all : kernel_.at(scope).getTrue();
+llvm::Value* ProgramEmitter::holds(Scope& scope, const ScalarStep::Condition& condition) {
+  return emit_condition(kernel_, scope, condition);
 }
 
-llvm::Value* ProgramEmitter::mask_of(Scope& scope, std::int32_t position) {
-  llvm::Value* any = nullptr;
-  const auto combine = [&](llvm::Value* a, llvm::Value* b, llvm::Instruction::BinaryOps operation) {
-    auto& at = kernel_.at(scope);
-    if (a->getType()->isVectorTy() || b->getType()->isVectorTy()) {
-      a = kernel_.splat(a, scope.lanes().width);
-      b = kernel_.splat(b, scope.lanes().width);
-    }
-    return at.CreateBinOp(operation, a, b);
-  };
-  for (const std::int32_t guard : guards_[static_cast<std::size_t>(position)]) {
-    llvm::Value* holds = conditions(scope, steps_[static_cast<std::size_t>(guard)]);
-    if (llvm::Value* outer = mask_of(scope, guard)) holds = combine(holds, outer, llvm::Instruction::And);
-    any = any ? combine(any, holds, llvm::Instruction::Or) : holds;
+llvm::Value* ProgramEmitter::always(Scope& scope) { return kernel_.at(scope).getTrue(); }
+
+llvm::Value* ProgramEmitter::binary(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a, llvm::Value* b) {
+  auto& at = kernel_.at(scope);
+  if (a->getType()->isVectorTy() || b->getType()->isVectorTy()) {
+    a = kernel_.splat(a, scope.lanes().width);
+    b = kernel_.splat(b, scope.lanes().width);
   }
-  return any;
+  return at.CreateBinOp(operation, a, b);
 }
 
-llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std::vector<Placed>& operands) {
-  const ScalarStep& step = steps_[static_cast<std::size_t>(position)];
+llvm::Value* ProgramEmitter::both(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) {
+  return binary(scope, llvm::Instruction::And, a, b);
+}
+
+llvm::Value* ProgramEmitter::either(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) {
+  return binary(scope, llvm::Instruction::Or, a, b);
+}
+
+llvm::Value* ProgramEmitter::reciprocal(Scope& scope, llvm::Value* const& divisor) {
+  return kernel_.at(scope).CreateFDiv(llvm::ConstantFP::get(divisor->getType(), 1.0), divisor);
+}
+
+llvm::Value* ProgramEmitter::product(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) {
+  return binary(scope, llvm::Instruction::FMul, a, b);
+}
+
+llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std::vector<llvm::Value*>& operands) {
+  const ScalarStep& step = program().step(position);
   switch (step.kind) {
     case ScalarStep::Kind::Constant: {
       llvm::Type* type = kernel_.value_type(step.dtype);
@@ -149,13 +92,11 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std:
       const ScratchSlot& slot = scratch_.at(step.slot);
       return load_elements(kernel_, home, slot.base, slot.dtype, slot.index);
     }
-    case ScalarStep::Kind::CheckedIndex: return emit_checked_index(home, position, operands.at(0).value);
+    case ScalarStep::Kind::CheckedIndex: return checked_index(home, position, operands.at(0));
     case ScalarStep::Kind::Accumulated: break;
     case ScalarStep::Kind::Guarded:
     case ScalarStep::Kind::Apply: {
-      if (llvm::Value* quotient = emit_shared_division(home, position, operands)) return quotient;
-      std::vector<llvm::Value*> values;
-      for (const Placed& operand : operands) values.push_back(operand.value);
+      std::vector<llvm::Value*> values = operands;
       llvm::Value* condition = step.kind == ScalarStep::Kind::Guarded ? conditions(home, step) : nullptr;
       llvm::Value* mask = step.kind == ScalarStep::Kind::Apply && step.check >= 0 ? mask_of(home, position) : nullptr;
       if (condition) values.insert(values.begin(), condition);
@@ -165,49 +106,27 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std:
         for (llvm::Value*& value : values) value = kernel_.splat(value, home.lanes().width);
       }
       if (condition) return at.CreateSelect(values[0], values[1], values[2]);
-      const DType operand_dtype = steps_[static_cast<std::size_t>(step.operands.back())].dtype;
-      return emit_elementwise(kernel_, home, step, operand_dtype, values, mask);
+      return emit_elementwise(kernel_, home, step, dtype(step.operands.back()), values, mask);
     }
   }
   internal_error("a step is emitted by its kind");
 }
 
-llvm::Value* ProgramEmitter::emit_shared_division(Scope& home, std::int32_t position, const std::vector<Placed>& operands) {
-  const ScalarStep& step = steps_[static_cast<std::size_t>(position)];
-  if (step.kind != ScalarStep::Kind::Apply || step.op != ir::Op::div || step.dtype != DType::F32) return nullptr;
-  const std::int32_t divisor = step.operands[1];
-  if (!reduced_[static_cast<std::size_t>(divisor)] || operands[1].home->depth() >= home.depth()) return nullptr;
-  // Kept beside the steps, under numbers that no step has.
-  llvm::Value*& reciprocal = operands[1].home->steps[{number_, -1 - divisor}];
-  if (reciprocal == nullptr) {
-    auto& outside = kernel_.at(*operands[1].home);
-    reciprocal = outside.CreateFDiv(llvm::ConstantFP::get(operands[1].value->getType(), 1.0), operands[1].value);
-  }
-  auto& at = kernel_.at(home);
-  llvm::Value *dividend = operands[0].value, *factor = reciprocal;
-  if (dividend->getType()->isVectorTy() || factor->getType()->isVectorTy()) {
-    dividend = kernel_.splat(dividend, home.lanes().width);
-    factor = kernel_.splat(factor, home.lanes().width);
-  }
-  return at.CreateFMul(dividend, factor);
-}
-
-llvm::Value* ProgramEmitter::emit_checked_index(Scope& home, std::int32_t position, llvm::Value* index) {
-  const ScalarStep& step = steps_[static_cast<std::size_t>(position)];
-  const DType dtype = steps_[static_cast<std::size_t>(step.operands.at(0))].dtype;
+llvm::Value* ProgramEmitter::checked_index(Scope& home, std::int32_t position, llvm::Value* index) {
+  const ScalarStep& step = program().step(position);
   llvm::Value* extent = emit_index_lanes(kernel_, home, step.index.at(0));
   auto& at = kernel_.at(home);
   const bool vector = index->getType()->isVectorTy() || extent->getType()->isVectorTy();
   const unsigned width = vector ? home.lanes().width : 1;
   index = kernel_.splat(index, width);
   extent = kernel_.splat(extent, width);
-  index = at.CreateIntCast(index, extent->getType(), ir::is_signed(dtype));
+  index = at.CreateIntCast(index, extent->getType(), ir::is_signed(dtype(step.operands.at(0))));
   auto* zero = llvm::Constant::getNullValue(index->getType());
   llvm::Value* counted = at.CreateSelect(at.CreateICmpSLT(index, zero), at.CreateAdd(index, extent), index);
   llvm::Value* outside = at.CreateICmpUGE(counted, extent);
   llvm::Value* result = at.CreateSelect(outside, zero, counted);
   report_where(kernel_, home, outside, mask_of(home, position), step.check, index);
-  home.define(ir::step_leaf(position, number_), result);
+  home.define(program().leaf_of(position), result);
   return result;
 }
 
@@ -234,18 +153,12 @@ void report_where(KernelBuilder& kernel, Scope& scope, llvm::Value* failed, llvm
   });
 }
 
-void ProgramEmitter::store(Scope& scope, const ir::Store& store) { update(scope, store, std::nullopt); }
-
 void ProgramEmitter::update(Scope& scope, const ir::Store& store, const std::optional<ir::Op>& combine) {
   llvm::Value* stored = value(scope, store.step);
-  for (const Dim& dim : store.index) {
-    for (const ir::DimLeaf& leaf : dim.leaves()) {
-      if (leaf.is_step()) value(scope, leaf.step());
-    }
-  }
+  for (const Dim& dim : store.index) place_indices(scope, dim);
   const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
   std::vector<Dim> index;
-  for (const Dim& dim : store.index) index.push_back(own(dim));
+  for (const Dim& dim : store.index) index.push_back(program().own(dim));
   const Dim offset = offset_of(kernel_.parameters() + static_cast<std::size_t>(store.output), std::move(index));
   if (combine) {
     llvm::Value* there = load_elements(kernel_, scope, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype, offset);

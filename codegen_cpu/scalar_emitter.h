@@ -7,16 +7,14 @@
 #include <vector>
 
 #include "codegen_cpu/index_emitter.h"
+#include "ir/step_placer.h"
 
 namespace anydim::codegen_cpu {
 
 // A value in registers has KernelBuilder::value_type of its dtype; it is a vector where it differs between the scope's lanes.
-//
-// Steps are emitted on demand, in the outermost scope that has all they need, but not outside of `floor` (the scope up to which the
-// program is known to run at least once: loads must not be hoisted past it), and once a scope.
-class ProgramEmitter {
+class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
  public:
-  // Copies what it needs of `program`. `roots`: steps that are used from outside (stored, reduced, kept), besides those no step uses.
+  // Copies what it needs of `program`. `roots` and `floor` as KernelProgram and StepPlacer take them.
   ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor, const std::vector<std::int32_t>& roots = {});
 
   // The value of Accumulated slot `slot` from now on, computed in `home` (steps that use it are emitted there or deeper, so give each
@@ -25,45 +23,35 @@ class ProgramEmitter {
   // Scratch slot `slot` is a vector of `dtype` at `base`, read at element `index`.
   void set_scratch(std::int32_t slot, llvm::Value* base, ir::DType dtype, const ir::Dim& index);
 
-  // The value of a step in `scope`. A division of f32 numbers of an inner loop by a row's reduction (softmax, layer norm) multiplies by the
-  // reciprocal, found once a row: its error is 1.5 ulp instead of 0.5.
-  llvm::Value* value(Scope& scope, std::int32_t step) { return place(scope, step).value; }
   // Writes to a result. Contiguous lanes are stored at once, others one by one; lanes that don't exist are not written.
-  void store(Scope& scope, const ir::Store& store);
+  void store(Scope& scope, const ir::Store& store) { update(scope, store, std::nullopt); }
   // The same, or combines with what is there (combine: an elementwise op of two operands). No two lanes may meet in an element.
   void update(Scope& scope, const ir::Store& store, const std::optional<ir::Op>& combine);
-  ir::DType dtype(std::int32_t step) const { return steps_.at(static_cast<std::size_t>(step)).dtype; }
 
  private:
-  struct Placed {
-    llvm::Value* value = nullptr;
-    Scope* home = nullptr;
-  };
   struct ScratchSlot {
     llvm::Value* base = nullptr;
     ir::DType dtype{};
     ir::Dim index;
   };
 
-  ir::Dim own(const ir::Dim& dim) const { return dim.substitute(names_); }
+  std::optional<Placed> given(std::int32_t step) override;
+  Scope& outermost_of(Scope& scope, std::int32_t step, Scope& floor) override;
+  llvm::Value* emit(Scope& home, std::int32_t step, const std::vector<llvm::Value*>& operands) override;
+  llvm::Value* holds(Scope& scope, const ir::ScalarStep::Condition& condition) override;
+  llvm::Value* always(Scope& scope) override;
+  llvm::Value* both(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
+  llvm::Value* either(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
+  llvm::Value* reciprocal(Scope& scope, llvm::Value* const& divisor) override;
+  llvm::Value* product(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
+
+  llvm::Value* binary(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a, llvm::Value* b);
+  llvm::Value* checked_index(Scope& home, std::int32_t step, llvm::Value* index);
   // Of an element in a buffer, counted as KernelBuilder does; found once, however many scopes read it.
   const ir::Dim& offset_of(std::size_t buffer, std::vector<ir::Dim> index);
-  Placed place(Scope& scope, std::int32_t step);
-  Scope& home_of_step(Scope& scope, const ir::ScalarStep& step, std::int32_t position, const std::vector<Placed>& operands);
-  llvm::Value* emit(Scope& home, std::int32_t position, const std::vector<Placed>& operands);
-  llvm::Value* mask_of(Scope& scope, std::int32_t position);
-  llvm::Value* conditions(Scope& scope, const ir::ScalarStep& guarded);
-  llvm::Value* emit_shared_division(Scope& home, std::int32_t position, const std::vector<Placed>& operands);
-  llvm::Value* emit_checked_index(Scope& home, std::int32_t position, llvm::Value* index);
 
   KernelBuilder& kernel_;
-  Scope& floor_;
-  std::uint32_t number_;
-  std::map<ir::DimLeaf, ir::Dim> names_;  // step leaves as they are called in this kernel
-  std::vector<ir::ScalarStep> steps_;
-  std::vector<std::vector<std::int32_t>> guards_;  // a step runs only where one of these Guarded steps needs it; empty: always
   std::map<std::pair<std::size_t, std::vector<ir::Dim>>, ir::Dim> offsets_;
-  std::vector<bool> reduced_;  // a step computed from a reduction
   std::map<std::int32_t, Placed> accumulated_;
   std::map<std::int32_t, ScratchSlot> scratch_;
 };

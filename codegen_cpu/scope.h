@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "ir/dim.h"
+#include "ir/step_placer.h"
 
 namespace anydim::codegen_cpu {
 
@@ -56,8 +56,8 @@ class Scope {
   void set_lanes(Lanes lanes) { lanes_ = std::move(lanes); }
 
   // Values already computed in this very scope.
-  std::map<std::pair<ir::Dim, bool>, llvm::Value*> dims;                 // bool: spread over lanes
-  std::map<std::pair<std::uint32_t, std::int32_t>, llvm::Value*> steps;  // program's number, step
+  std::map<std::pair<ir::Dim, bool>, llvm::Value*> dims;  // bool: spread over lanes
+  ir::PlacedSteps<llvm::Value*> steps;
   std::map<std::pair<llvm::Value*, ir::Dim>, llvm::Value*> pointers;
 
  private:

@@ -189,14 +189,9 @@ class Emission {
 std::string index_type(bool wide) { return wide ? "long long" : "int"; }
 
 CodeScope& home_of(CodeScope& scope, const Dim& dim) {
-  CodeScope* deepest = &scope;
-  while (deepest->parent() != nullptr) deepest = deepest->parent();
-  for (const ir::DimLeaf& leaf : dim.leaves()) {
-    CodeScope* home = nullptr;
-    internal_check(scope.find(leaf, &home) != nullptr, "the leaf " + to_string(leaf) + " of an index expression is defined");
-    if (home->depth() > deepest->depth()) deepest = home;
-  }
-  return *deepest;
+  CodeScope* outermost = &scope;
+  while (outermost->parent() != nullptr) outermost = outermost->parent();
+  return ir::home_of_leaves(scope, *outermost, dim.leaves());
 }
 
 std::string bare(std::string expression) {

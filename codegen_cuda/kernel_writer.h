@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen_cuda/skeleton.h"
+#include "ir/step_placer.h"
 #include "ir/symbols.h"
 
 namespace anydim::codegen_cuda {
@@ -43,7 +44,7 @@ class CodeScope {
 
   // Values already computed in this very scope.
   std::map<ir::Dim, IndexVariable> dims;
-  std::map<std::pair<std::uint32_t, std::int32_t>, std::string> steps;  // program's number, step
+  ir::PlacedSteps<std::string> steps;
 
  private:
   CodeScope* parent_;

@@ -171,7 +171,7 @@ class RowWriter {
             kernel_.block(look, fmt::format("if ({} < {})", point, points), [&](CodeScope& at) {
               define_point(kernel_, at, inner, {point, wide});
               ScalarWriter program(kernel_, stage_.program, at, roots_of(stage_));
-              program.place_indices(at, update.store);
+              program.place_store(at, update.store);
               const std::string place = bare(write_index(kernel_, at, place_of(program, update.store)));
               at.line(fmt::format("{}[{}] = (({}) & {}) == {};", mine, next, place, fields_.owners - 1, owner.name));
             });

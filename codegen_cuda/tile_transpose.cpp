@@ -47,9 +47,9 @@ std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapP
   for (std::size_t along = 0; along + 1 < part.space.size(); ++along) {
     if (!long_enough(part.space[along])) continue;
     TileTranspose found{.along = along, .loads = {}};
-    for (std::size_t i = 0; i < program.steps().size(); ++i) {
+    for (std::size_t i = 0; i < program.program().steps().size(); ++i) {
       const auto position = static_cast<std::int32_t>(i);
-      if (program.steps()[i].kind != ir::ScalarStep::Kind::Load || program.conditional(position)) continue;
+      if (program.program().steps()[i].kind != ir::ScalarStep::Kind::Load || program.conditional(position)) continue;
       const Dim offset = program.load_offset(position);
       if (program.index_varies(position, run.variable) || program.index_varies(position, part.space[along].variable)) continue;
       if (runs_along(offset, part.space[along].variable) && strides_along(offset, run.variable)) found.loads.push_back(position);

@@ -36,9 +36,9 @@ VectorLanes::VectorLanes(KernelWriter& kernel, CodeScope& scope, const LaneRange
 
 void VectorLanes::load(ScalarWriter& writer) {
   if (range_.width == 1) return;
-  for (std::size_t i = 0; i < writer.steps().size(); ++i) {
+  for (std::size_t i = 0; i < writer.program().steps().size(); ++i) {
     const auto position = static_cast<std::int32_t>(i);
-    const ir::ScalarStep& step = writer.steps()[i];
+    const ir::ScalarStep& step = writer.program().steps()[i];
     if (step.kind != ir::ScalarStep::Kind::Load || writer.conditional(position)) continue;
     if (ends_ || !is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.variable, range_.extent, range_.width)) continue;
     if (writer.index_varies(position, range_.variable)) continue;
