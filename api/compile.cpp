@@ -11,6 +11,8 @@
 #include "api/tuning.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
+#include "ir/kernel_text.h"
+#include "ir/loop_form.h"
 #include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
 #include "passes/require_static.h"
@@ -104,6 +106,19 @@ void retune(const runtime::Executable& executable, const CompileTarget& target, 
   for (const ir::Program::Kernel& kernel : program.kernels)
     tables.push_back(passes::choose_table(kernel.region, program.policies, context));
   executable.kernels().retune(std::move(tables));
+}
+
+std::string regions_text(const ir::Module& module, RegionStage stage) {
+  if (module.regions.empty())
+    throw Error(ErrorKind::CommandLine,
+                "there is no region to show: let the whole pipeline run, whose `outline` makes them, on a module that computes something");
+  std::string text;
+  for (const ir::Region& region : module.regions) {
+    const ir::LoopForm form = ir::derive_loop_form(region);
+    text += fmt::format("{}region @{}: {}", text.empty() ? "" : "\n", region.name,
+                        stage == RegionStage::Loops ? to_string(form) : kernel_text(form));
+  }
+  return text;
 }
 
 Optimized optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {

@@ -46,6 +46,11 @@ struct Optimized {
 };
 Optimized optimize(ir::Module module, const std::vector<std::string>& passes, const CompileOptions& options = {});
 
+// What each region of an optimised module is to the code generators, as text: its loop form, or that form's steps placed among its loops.
+// Throws Error{CommandLine} where the module has no regions.
+enum class RegionStage { Loops, Kernel };
+std::string regions_text(const ir::Module& module, RegionStage stage);
+
 // The module up to and with the pass recognise_composites, which remove_padding reads. Running the whole pipeline on it again changes nothing of it.
 ir::Module recognise_composites(ir::Module module, const CompileOptions& options = {});
 

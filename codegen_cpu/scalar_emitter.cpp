@@ -67,11 +67,11 @@ llvm::Value* ProgramEmitter::either(Scope& scope, llvm::Value* const& a, llvm::V
   return binary(scope, llvm::Instruction::Or, a, b);
 }
 
-llvm::Value* ProgramEmitter::reciprocal(Scope& scope, llvm::Value* const& divisor) {
-  return kernel_.at(scope).CreateFDiv(llvm::ConstantFP::get(divisor->getType(), 1.0), divisor);
+llvm::Value* ProgramEmitter::reciprocal(Scope& scope, std::int32_t, llvm::Value* const& value) {
+  return kernel_.at(scope).CreateFDiv(llvm::ConstantFP::get(value->getType(), 1.0), value);
 }
 
-llvm::Value* ProgramEmitter::product(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) {
+llvm::Value* ProgramEmitter::product(Scope& scope, std::int32_t, llvm::Value* const& a, llvm::Value* const& b) {
   return binary(scope, llvm::Instruction::FMul, a, b);
 }
 

@@ -42,8 +42,8 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   llvm::Value* always(Scope& scope) override;
   llvm::Value* both(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
   llvm::Value* either(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
-  llvm::Value* reciprocal(Scope& scope, llvm::Value* const& divisor) override;
-  llvm::Value* product(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
+  llvm::Value* reciprocal(Scope& scope, std::int32_t divisor, llvm::Value* const& value) override;
+  llvm::Value* product(Scope& scope, std::int32_t step, llvm::Value* const& a, llvm::Value* const& b) override;
 
   llvm::Value* binary(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a, llvm::Value* b);
   llvm::Value* checked_index(Scope& home, std::int32_t step, llvm::Value* index);

@@ -78,11 +78,11 @@ std::string ScalarWriter::holds(CodeScope& scope, const ScalarStep::Condition& c
   return write_condition(kernel_, scope, condition);
 }
 
-std::string ScalarWriter::reciprocal(CodeScope& scope, const std::string& divisor) {
-  return named(scope, DType::F32, "inverse", "1.0f / " + divisor);
+std::string ScalarWriter::reciprocal(CodeScope& scope, std::int32_t, const std::string& value) {
+  return named(scope, DType::F32, "inverse", "1.0f / " + value);
 }
 
-std::string ScalarWriter::product(CodeScope& scope, const std::string& a, const std::string& b) {
+std::string ScalarWriter::product(CodeScope& scope, std::int32_t, const std::string& a, const std::string& b) {
   return named(scope, DType::F32, "div", a + " * " + b);
 }
 

@@ -55,8 +55,8 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   std::string always(CodeScope&) override { return "true"; }
   std::string both(CodeScope&, const std::string& a, const std::string& b) override { return "(" + a + " && " + b + ")"; }
   std::string either(CodeScope&, const std::string& a, const std::string& b) override { return "(" + a + " || " + b + ")"; }
-  std::string reciprocal(CodeScope& scope, const std::string& divisor) override;
-  std::string product(CodeScope& scope, const std::string& a, const std::string& b) override;
+  std::string reciprocal(CodeScope& scope, std::int32_t divisor, const std::string& value) override;
+  std::string product(CodeScope& scope, std::int32_t step, const std::string& a, const std::string& b) override;
 
   std::string named(CodeScope& home, ir::DType dtype, std::string_view stem, const std::string& expression);
   std::string load(CodeScope& home, std::int32_t step);

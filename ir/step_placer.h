@@ -63,8 +63,9 @@ class StepPlacer {
   virtual Value always(Scope& scope) = 0;
   virtual Value both(Scope& scope, const Value& a, const Value& b) = 0;
   virtual Value either(Scope& scope, const Value& a, const Value& b) = 0;
-  virtual Value reciprocal(Scope& scope, const Value& divisor) = 0;
-  virtual Value product(Scope& scope, const Value& a, const Value& b) = 0;  // f32
+  // Of f32 numbers: 1 over the value of step `divisor`, and `step` as the product of two.
+  virtual Value reciprocal(Scope& scope, std::int32_t divisor, const Value& value) = 0;
+  virtual Value product(Scope& scope, std::int32_t step, const Value& a, const Value& b) = 0;
 
   Placed place(Scope& scope, std::int32_t position) {
     if (auto placed = given(position)) return *placed;
@@ -85,7 +86,7 @@ class StepPlacer {
     home = &home_of_leaves(scope, *home, program_.leaves(position));
     Value value;
     if (program_.divides_by_reduction(position) && homes[1]->depth() < home->depth()) {
-      value = product(*home, operands[0], shared_reciprocal(*homes[1], step.operands[1], operands[1]));
+      value = product(*home, position, operands[0], shared_reciprocal(*homes[1], step.operands[1], operands[1]));
     } else {
       value = emit(*home, position, operands);
     }
@@ -131,7 +132,7 @@ class StepPlacer {
   // Kept beside the steps, under numbers that no step has.
   Value shared_reciprocal(Scope& home, std::int32_t divisor, const Value& value) {
     Value& inverse = home.steps[{program_.number(), -1 - divisor}];
-    if (inverse == Value{}) inverse = reciprocal(home, value);
+    if (inverse == Value{}) inverse = reciprocal(home, divisor, value);
     return inverse;
   }
 

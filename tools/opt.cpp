@@ -19,6 +19,7 @@ struct OptOptions {
   std::vector<std::string> skipped;
   std::vector<std::string> shapes;
   std::vector<std::string> outputs;
+  std::string stage = "module";
 };
 
 std::string listed_passes() {
@@ -47,7 +48,9 @@ void run(const OptOptions& options, const CommonOptions& common) {
   } else {
     result = optimize(std::move(module), options.all ? std::vector<std::string>{} : options.passes, compile);
   }
-  const std::string text = ir::print(result.module);
+  const std::string text = options.stage == "module"
+                               ? ir::print(result.module)
+                               : regions_text(result.module, options.stage == "loops" ? RegionStage::Loops : RegionStage::Kernel);
   if (common.json) {
     const nlohmann::json report{{"module", text}, {"dynamic", result.dynamic}};
     put_json(report);
@@ -69,6 +72,11 @@ void add_opt(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--skip", options->skipped, "leave these passes out of the pipeline, with commas")->delimiter(',')->excludes(passes);
   command->add_option("--shape", options->shapes, "fix an input's extents first: NAME=2x?x7 (repeatable)")->allow_extra_args(false);
   command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
+  command
+      ->add_option("--stage", options->stage,
+                   "module (its text), or of each region: loops (its loop form), kernel (its steps placed among the loops)")
+      ->check(CLI::IsMember({"module", "loops", "kernel"}))
+      ->capture_default_str();
   command->footer([] { return listed_passes(); });
   add_common_options(*command, common);
   command->callback([&common, &action, options, passes] {
