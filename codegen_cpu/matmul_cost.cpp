@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen_cpu/matmul_operands.h"
+#include "codegen_cpu/work_estimate.h"
 
 namespace anydim::codegen_cpu {
 
@@ -20,26 +21,10 @@ constexpr double store_row = 20;                               // a row of a til
 constexpr double tile_multiply = 16, tile_load = 8;            // of one tile, from its rate; Intel's optimisation manual
 constexpr double pack_cycles = 4;                              // a vector copied by columns or rows
 
-double function_cycles(ir::Op op) {
-  switch (op) {
-    case ir::Op::exp:
-    case ir::Op::sigmoid:
-    case ir::Op::log: return 12;
-    case ir::Op::erf:
-    case ir::Op::gelu:
-    case ir::Op::gelu_tanh:
-    case ir::Op::tanh: return 20;
-    case ir::Op::sin:
-    case ir::Op::cos:
-    case ir::Op::pow: return 200;
-    default: return 1;  // an exhaustive list would say the same of every other op
-  }
-}
-
 double program_cycles(const ir::ScalarProgram& program) {
   double cycles = 0;
   for (const ir::ScalarStep& step : program.steps) {
-    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += function_cycles(step.op);
+    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += operation_cycles(step);
     if (step.kind == ir::ScalarStep::Kind::Load) cycles += 1;
   }
   return cycles;

@@ -14,38 +14,6 @@ using ir::Dim;
 using ir::Op;
 using ir::ScalarStep;
 
-// Cycles of one vector operation, roughly: throughput on recent processors.
-double operation_cycles(const ScalarStep& step) {
-  constexpr double simple = 0.5, division = 8, polynomial = 10, rational = 18, library = 400;
-  const bool is_f64 = step.dtype == ir::DType::F64;
-  switch (step.op) {  // NOLINT: all others are simple
-    case Op::div:
-    case Op::mod: return ir::is_float(step.dtype) && step.op == Op::div ? division : 60;
-    case Op::sqrt:
-    case Op::reciprocal: return division;
-    case Op::exp:
-    case Op::log: return is_f64 ? library : polynomial;
-    case Op::sigmoid: return is_f64 ? library : polynomial + division;
-    case Op::tanh:
-    case Op::erf:
-    case Op::gelu:
-    case Op::gelu_tanh: return is_f64 ? library : rational;
-    case Op::sin:
-    case Op::cos:
-    case Op::tan:
-    case Op::asin:
-    case Op::acos:
-    case Op::atan:
-    case Op::sinh:
-    case Op::cosh:
-    case Op::asinh:
-    case Op::acosh:
-    case Op::atanh:
-    case Op::pow: return library;
-    default: return simple;
-  }
-}
-
 Dim row_major(const std::vector<Dim>& index, const std::vector<Dim>& dims) {
   Dim offset;
   for (std::size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
@@ -62,6 +30,24 @@ double access_cycles(Stride stride, int lanes) {
 }
 
 }  // namespace
+
+double operation_cycles(const ScalarStep& step) {
+  constexpr double division = 8, integer_division = 60, polynomial = 10, rational = 18, library = 400;
+  const bool is_f64 = step.dtype == ir::DType::F64;
+  switch (ir::info(step.op).cost) {
+    case ir::Cost::simple: return 0.5;
+    case ir::Cost::division: return ir::is_float(step.dtype) ? division : integer_division;
+    case ir::Cost::remainder: return integer_division;
+    case ir::Cost::root: return division;
+    case ir::Cost::exponential: return is_f64 ? library : polynomial;
+    case ir::Cost::logistic: return is_f64 ? library : polynomial + division;
+    case ir::Cost::tangent:
+    case ir::Cost::error_function: return is_f64 ? library : rational;
+    case ir::Cost::periodic:
+    case ir::Cost::power: return library;
+  }
+  internal_error("an op has one of the costs");
+}
 
 Stride stride_along(const Dim& offset, const ir::DimLeaf& variable, const ir::SymbolTable& symbols) {
   const Dim simple = ir::simplify(offset, symbols);

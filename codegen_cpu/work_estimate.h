@@ -34,6 +34,9 @@ ir::Dim store_offset(const PlanInputs& inputs, const ir::Store& store);
 const ir::TensorType& parameter_type(const PlanInputs& inputs, std::int32_t position);
 const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t position);
 
+// Cycles of one vector operation of an Apply step, roughly: throughput on recent processors.
+double operation_cycles(const ir::ScalarStep& step);
+
 // Work of one point of a program whose lanes run along `variable`, in cycles of one core: arithmetic spread over `lanes`, accesses that aren't
 // contiguous one by one.
 double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,

@@ -4,40 +4,28 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/error.h"
+
 namespace anydim::codegen_cuda {
 
-using ir::Op;
 using ir::ScalarStep;
 
 double operation_clocks(const ScalarStep& step) {
   const bool is_f64 = step.dtype == ir::DType::F64;
   const double slow = is_f64 ? 32 : 1;  // most parts have few f64 units
-  switch (step.op) {                    // NOLINT: all others are simple
-    case Op::div:
-    case Op::mod: return ir::is_float(step.dtype) ? 16 * slow : 40;
-    case Op::sqrt:
-    case Op::reciprocal: return 12 * slow;
-    case Op::exp:
-    case Op::log: return 12 * slow;
-    case Op::tanh:
-    case Op::sigmoid: return 24 * slow;
-    case Op::erf:
-    case Op::gelu:
-    case Op::gelu_tanh: return 28 * slow;
-    case Op::sin:
-    case Op::cos:
-    case Op::tan:
-    case Op::asin:
-    case Op::acos:
-    case Op::atan:
-    case Op::sinh:
-    case Op::cosh:
-    case Op::asinh:
-    case Op::acosh:
-    case Op::atanh: return 40 * slow;
-    case Op::pow: return 80 * slow;
-    default: return step.dtype == ir::DType::F64 ? 16 : 1;
+  switch (ir::info(step.op).cost) {
+    case ir::Cost::simple: return is_f64 ? 16 : 1;
+    case ir::Cost::division:
+    case ir::Cost::remainder: return ir::is_float(step.dtype) ? 16 * slow : 40;
+    case ir::Cost::root:
+    case ir::Cost::exponential: return 12 * slow;
+    case ir::Cost::logistic:
+    case ir::Cost::tangent: return 24 * slow;
+    case ir::Cost::error_function: return 28 * slow;
+    case ir::Cost::periodic: return 40 * slow;
+    case ir::Cost::power: return 80 * slow;
   }
+  internal_error("an op has one of the costs");
 }
 
 double extent_at(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys, double middling) {

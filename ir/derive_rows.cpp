@@ -20,28 +20,16 @@ bool mentions(const std::vector<Dim>& index, const std::set<DimLeaf>& variables)
 }
 
 bool is_cheap(const ScalarStep& step) {
-  if (step.kind != Kind::Apply) return step.kind != Kind::CheckedIndex;
-  switch (step.op) {
-    case Op::add:
-    case Op::sub:
-    case Op::mul:
-    case Op::neg:
-    case Op::abs:
-    case Op::min:
-    case Op::max:
-    case Op::relu:
-    case Op::cast:
-    case Op::where: return true;
-    default: return info(step.op).has(traits::compares) || info(step.op).has(traits::logical);
-  }
+  return step.kind == Kind::Apply ? info(step.op).cost == Cost::simple : step.kind != Kind::CheckedIndex;
 }
 
 class RowPlanner {
  public:
   RowPlanner(AccessContext& context, Placements& placements, const std::set<DimLeaf>& inner, ValueId first_scratch,
-             std::span<const ValueId> outputs)
-      : context_(context), stretch_(*context.stretch), placements_(placements), inner_(inner), outputs_(outputs) {
-    if (first_scratch != no_value) {
+             std::span<const ValueId> outputs, const SegmentRows* segment)
+      : context_(context), stretch_(*context.stretch), placements_(placements), inner_(inner), outputs_(outputs), segment_(segment),
+        first_given_(first_scratch != no_value) {
+    if (first_given_) {
       scratch_.push_back({first_scratch, 0, 0});
       plan_.scratch.push_back(stretch_.tensor(first_scratch).dtype);
     }
@@ -256,23 +244,18 @@ class RowPlanner {
   Placements& placements_;
   const std::set<DimLeaf>& inner_;
   std::span<const ValueId> outputs_;
+  const SegmentRows* segment_;  // null: rows are whole
+  bool first_given_;            // the caller's scratch vector, slot 0
   RowPlan plan_;
   std::vector<Reduced> reduced_;
   std::vector<Kept> scratch_;
-
- public:
-  bool first_given_ = false;
-  const SegmentRows* segment_ = nullptr;
 };
 
 }  // namespace
 
 RowPlan plan_rows(AccessContext& context, Placements& placements, const std::set<DimLeaf>& inner, ValueId first_scratch,
                   std::span<const ValueId> outputs, const SegmentRows* segment) {
-  RowPlanner planner(context, placements, inner, first_scratch, outputs);
-  planner.first_given_ = first_scratch != no_value;
-  planner.segment_ = segment;
-  return planner.plan();
+  return RowPlanner(context, placements, inner, first_scratch, outputs, segment).plan();
 }
 
 RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {

@@ -14,8 +14,8 @@ namespace {
 using namespace traits;
 
 constexpr OpInfo table[] = {
-#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, traits, attributes) \
-  {Op::name, text, minimum, maximum, results, static_cast<unsigned>(traits), attributes},
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, cost, traits, attributes) \
+  {Op::name, text, minimum, maximum, results, Cost::cost, static_cast<unsigned>(traits), attributes},
 #include "ir/ops.def"
 #undef ANYDIM_OP
 };

@@ -30,9 +30,24 @@ enum Trait : unsigned {
   control = 1u << 8,    // holds blocks or calls
   reshapes = 1u << 10,  // moves, keeping every element in its row-major place: only the dims change
   literal = 1u << 9,    // no tensor operands; result known from attributes or dims
+  anchors = 1u << 12,   // the main step of a kernel that others are fused into; so is whatever reduces
   opens = 1u << 11,     // the count of result elements is a symbol of its own, which only the data tells
 };
 }  // namespace traits
+
+// Which scalar ops cost about the same; each device says how much.
+enum class Cost : std::uint8_t {
+  simple,  // an instruction or a few, and all that computes no element of its own
+  division,
+  remainder,
+  root,
+  exponential,
+  logistic,
+  tangent,
+  error_function,
+  periodic,  // and what a library computes like it
+  power,
+};
 
 struct OpInfo {
   Op op;
@@ -40,6 +55,7 @@ struct OpInfo {
   int minimum_operands;
   int maximum_operands;  // -1: any number
   int results;           // -1: given by the binding
+  Cost cost;
   unsigned traits;
   std::string_view attributes;  // "axis:int=-1 epsilon:real" : name, kind (int real string ints reals dtype tensor), default if optional
   bool has(traits::Trait trait) const { return (traits & trait) != 0; }

@@ -14,7 +14,7 @@ void control_flow_rule(RuleContext&) { internal_error("control flow is inferred 
 
 void apply(RuleContext& context) {
   switch (context.binding.op) {
-#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, traits, attributes) \
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, cost, traits, attributes) \
   case Op::name: return rule##_rule(context);
 #include "ir/ops.def"
 #undef ANYDIM_OP

@@ -52,11 +52,7 @@ bool is_free(const Function& function, const Binding& binding) {
   }
 }
 
-bool is_anchor(Op op) {
-  return op == Op::matmul || op == Op::attention || op == Op::softmax || op == Op::log_softmax || op == Op::layer_norm ||
-         info(op).has(traits::reduces) || op == Op::cumulative_sum || op == Op::dyn_cumulative_sum || op == Op::scatter_elements ||
-         op == Op::scatter_nd || op == Op::compact || op == Op::argsort;
-}
+bool is_anchor(Op op) { return info(op).has(traits::anchors) || info(op).has(traits::reduces); }
 
 bool is_product(Op op) { return op == Op::matmul || op == Op::attention; }
 
