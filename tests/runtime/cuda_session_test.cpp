@@ -1,6 +1,4 @@
 // Programs through runtime's CUDA path, on a driver for tests.
-#include "runtime/cuda_session.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -10,6 +8,7 @@
 #include "ir/error.h"
 #include "runtime/context.h"
 #include "runtime/cuda_device.h"
+#include "runtime/cuda_replayed_session.h"
 #include "tests/runtime/programs.h"
 #include "tests/support/host_kernels_gpu.h"
 
@@ -54,6 +53,17 @@ std::string failure(ErrorKind kind, const std::function<void()>& action) {
 void expect_scaled(const Tensor& output, std::int64_t elements) {
   ASSERT_EQ(output.dims(), std::vector<std::int64_t>{elements});
   for (std::int64_t i = 0; i < elements; ++i) ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
+}
+
+TEST_F(CudaSessionTest, ProgramsOfOneStageThatFetchNothingAreReplayed) {
+  const auto replayed = [&](ir::Program program, std::shared_ptr<test::FakeBackend> backend) {
+    Context context(make(std::move(program), std::move(backend)));
+    return dynamic_cast<const cuda::ReplayedSession*>(&context.session()) != nullptr;
+  };
+  EXPECT_TRUE(replayed(test::scale_program(), test::scale_backend()));
+  EXPECT_TRUE(replayed(test::gather_program(), test::gather_backend()));
+  EXPECT_FALSE(replayed(test::fetch_program(), test::fetch_backend())) << "it has two stages";
+  EXPECT_FALSE(replayed(test::device_fetch_program(), test::device_fetch_backend()));
 }
 
 TEST_F(CudaSessionTest, RunsEveryShape) {
