@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "runtime/kernel_store.h"
+#include "runtime/kernel_maker.h"
 
 namespace anydim::runtime::cuda {
 

@@ -5,7 +5,7 @@
 
 #include "ir/error.h"
 #include "runtime/executable.h"
-#include "runtime/kernel_store.h"
+#include "runtime/kernel_maker.h"
 
 namespace anydim::runtime::cuda {
 

@@ -131,7 +131,7 @@ class Comparison {
       // Later calls may meet regions whose extents do not differ between calls, which have kernels of their own by then.
       if (call == 0) expect_same("exact: kernels of buckets", {before}, {bucketed_[at]});
       else expect_right("exact: kernels of buckets", at, before);
-      executable->exact_kernels().complete();
+      executable->kernels().complete();
       const Results got = run(context, "exact", at);
       expect_right("exact", at, got);
       expect_same("exact: again", {run(context, "exact", at)}, {got});

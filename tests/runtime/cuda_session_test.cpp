@@ -119,6 +119,17 @@ TEST_F(CudaSessionTest, BucketsHaveGraphsOfTheirOwn) {
   EXPECT_EQ(calls("graph_instantiate"), 2);
 }
 
+TEST_F(CudaSessionTest, AKernelForOneShapeServesNoLargerOne) {
+  const auto executable = scale({.exact = {true, false}});
+  Context context(executable);
+  context.run({test::ramp(113)});
+  executable->kernels().complete();
+  for (int i = 0; i < 3; ++i) expect_scaled(context.run({test::ramp(113)})[0], 113);
+  EXPECT_EQ(context.memory().outputs, 4 * 113) << "prepared for its own sizes, not for a capacity of 128";
+  expect_scaled(context.run({test::ramp(114)})[0], 114);
+  EXPECT_EQ(context.memory().outputs, 4 * 128);
+}
+
 TEST_F(CudaSessionTest, ArrivingKernelsReplaceTheGeneralOnes) {
   const auto executable = make(test::scale_program(), test::scale_backend(), {.background = false});
   Context context(executable);
