@@ -49,17 +49,16 @@ class LaunchQueue {
   const std::shared_ptr<DeviceContext>& context() const { return context_; }
   Stream stream() const { return stream_.handle; }
   ArgumentBuffer& arguments() { return arguments_; }
-  // Those that the program's launches read, of so far unknown sizes: without offsets.
+  // The inputs that the program's launches read, without offsets: their sizes are the call's.
   const std::vector<ArgumentBuffer::Input>& read_inputs() const { return read_inputs_; }
 
   // ---- A call ----
 
   // `inputs` live until finish() returns. What a call that was broken off had under way is waited for.
   void begin(const std::vector<ir::Tensor>& inputs);
-  const std::vector<ir::Tensor>& inputs() const { return *inputs_; }
   // One element of an input, read on the host.
   ir::Tensor input_element(const ir::Program::Buffer& buffer, ir::DType dtype, std::int64_t element) const;
-  // The entry's slots, once its leaves are known: messages about the call name its symbols.
+  // The entry's slots, once its leaves are known: messages about the call name the symbols' values.
   void note_symbols(std::span<const std::int64_t> slots);
 
   void add(const LaunchWork& work);
@@ -70,10 +69,10 @@ class LaunchQueue {
   }
   // True where the workspace has another address now.
   bool reserve_workspace(std::span<const CudaKernel::Sizes> sizes, MemoryBudget& budget);
-  // What waits, with the workspace and inputs where they are now; `sizes`: one a launch.
+  // What waits, with the workspace and the argument buffer where they are now. `sizes`: one a launch.
   std::vector<Step> prepare(std::span<const CudaKernel::Sizes> sizes, const AddressOf& address_of);
-  // Arguments of what waits, and the inputs with the first that are sent. Waits no longer, but is
-  // part of what runs.
+  // Copies the arguments of what waits to the device, and the inputs with the first copy of a call.
+  // What waited counts as issued from then on.
   void send(std::span<const ArgumentBuffer::Input> inputs);
   // On the queue's stream. The first launch of a kernel anywhere is waited for, and recorded ones.
   void issue(std::vector<Step>& steps);
