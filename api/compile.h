@@ -12,7 +12,6 @@
 #include "ir/module.h"
 #include "runtime/context.h"
 #include "runtime/executable.h"
-#include "runtime/graph_executor.h"
 
 namespace anydim {
 

@@ -20,7 +20,7 @@ double median(std::vector<double> values) {
 }
 
 std::string kernel_origin(const runtime::LaunchRecord& record) {
-  if (record.special != nullptr) return "for these sizes alone";
+  if (record.exact != nullptr) return "for these sizes alone";
   if (record.used != record.met) return "general: the bucket's kernel is not compiled yet";
   return record.origin == runtime::KernelOrigin::Cache ? "from the cache" : "compiled now: the cache lacked it";
 }
@@ -30,8 +30,8 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
   const ir::Program::Kernel& kernel = executable.program().kernels[static_cast<std::size_t>(record.kernel)];
   const auto used = static_cast<std::size_t>(record.used);
   const runtime::LoadedKernel* loaded =
-      record.special != nullptr ? record.special.get() : tables.kernels[static_cast<std::size_t>(record.kernel)][used].get();
-  const ir::DispatchTable::Entry& entry = record.special != nullptr ? *record.special->own : tables.entry(record.kernel, record.used);
+      record.exact != nullptr ? record.exact->loaded.get() : tables.kernels[static_cast<std::size_t>(record.kernel)][used].get();
+  const ir::DispatchTable::Entry& entry = record.exact != nullptr ? record.exact->entry : tables.entry(record.kernel, record.used);
   LaunchExplanation launch;
   launch.region = kernel.region.name;
   launch.source = *record.source;
@@ -48,17 +48,25 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
   return launch;
 }
 
+TableRow row_of(const runtime::Executable& executable, std::size_t kernel, const ir::DispatchTable::Entry& entry) {
+  return {executable.program().kernels[kernel].region.name, to_string(entry.bucket), to_string(entry.schedule),
+          std::string(name_of(entry.origin)), entry.estimated_seconds};
+}
+
 }  // namespace
 
 std::vector<TableRow> table_rows(const runtime::Executable& executable) {
   std::vector<TableRow> rows;
   const auto tables = executable.kernels().tables();
-  for (std::size_t k = 0; k < tables->dispatch->tables.size(); ++k) {
-    for (const ir::DispatchTable::Entry& entry : tables->dispatch->tables[k].entries) {
-      rows.push_back({executable.program().kernels[k].region.name, to_string(entry.bucket), to_string(entry.schedule),
-                      std::string(name_of(entry.origin)), entry.estimated_seconds});
-    }
-  }
+  for (std::size_t k = 0; k < tables->dispatch->tables.size(); ++k)
+    for (const ir::DispatchTable::Entry& entry : tables->dispatch->tables[k].entries) rows.push_back(row_of(executable, k, entry));
+  return rows;
+}
+
+std::vector<TableRow> exact_rows(const runtime::Executable& executable) {
+  std::vector<TableRow> rows;
+  for (const auto& [kernel, exact] : executable.kernels().exact().list())
+    rows.push_back(row_of(executable, static_cast<std::size_t>(kernel), exact->entry));
   return rows;
 }
 
@@ -72,6 +80,7 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
   const runtime::Executable& executable = context.executable();
   const ir::Program& program = executable.program();
   context.run(inputs);
+  executable.kernels().complete();  // kernels for these sizes alone, where the policy asks for them
 
   CallExplanation call;
   std::vector<double> calls;
@@ -107,6 +116,7 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
   if (program.unbounded.empty() && largest != std::numeric_limits<std::int64_t>::max()) call.arena_ceiling_bytes = largest;
   call.kernels = executable.kernels().progress();
   call.tables = table_rows(executable);
+  call.exact = exact_rows(executable);
   return call;
 }
 

@@ -33,13 +33,15 @@ struct TableRow {
   double expected_seconds = 0;
 };
 std::vector<TableRow> table_rows(const runtime::Executable& executable);
+// The kernels for single shapes that are there (the policy `exact`), which no table has.
+std::vector<TableRow> exact_rows(const runtime::Executable& executable);
 // Rows by who chose them.
 std::map<std::string, std::int64_t> count_by_choice(const std::vector<TableRow>& rows);
 
 struct CallExplanation {
   std::vector<std::pair<std::string, std::int64_t>> symbols;
   std::vector<LaunchExplanation> launches;
-  std::vector<TableRow> tables;
+  std::vector<TableRow> tables, exact;
   std::int64_t fetches = 0, stages = 0;
   runtime::CallMemory memory;
   std::int64_t constant_bytes = 0;

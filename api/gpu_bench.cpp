@@ -18,7 +18,7 @@
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
 #include "runtime/cuda_memory.h"
-#include "runtime/cuda_session.h"
+#include "runtime/cuda_replayed_session.h"
 #include "runtime/cuda_timer.h"
 #include "runtime/packing.h"
 
@@ -47,9 +47,10 @@ std::shared_ptr<const cuda::CublasLt> library_of(cuda::CudaDevice& device, const
   return path.empty() ? device.library() : cuda::CublasLt::open(device.shared_context(), path);
 }
 
-cuda::CudaSession& session_of(runtime::Context& context) {
-  auto* session = dynamic_cast<cuda::CudaSession*>(&context.session());
-  internal_check(session != nullptr, "the program was compiled for a GPU");
+cuda::ReplayedSession& session_of(runtime::Context& context) {
+  auto* session = dynamic_cast<cuda::ReplayedSession*>(&context.session());
+  if (session == nullptr)
+    throw Error(ErrorKind::Unsupported, "only a call without branches that fetches no size from the GPU can be issued once more");
   return *session;
 }
 
@@ -67,7 +68,7 @@ std::string schedule_of(runtime::Context& context, const std::vector<ir::Tensor>
 }
 
 std::unique_ptr<cuda::GraphTimer> timer_of(runtime::Context& context, int calls, int launches_counted) {
-  cuda::CudaSession& session = session_of(context);
+  cuda::ReplayedSession& session = session_of(context);
   return std::make_unique<cuda::GraphTimer>(
       session.context(),
       [&](cuda::Stream stream) {
@@ -249,7 +250,7 @@ void measure_warm_and_cold(GpuMatmulTimes& times, const OneProduct& one, const L
   const auto ours = timer_of(*one.context, calls, 1);
   std::vector<std::unique_ptr<cuda::GraphTimer>> theirs;
   std::vector<Engine> warm{[&] { return ours->measure(); }}, cold;
-  cuda::CudaSession& session = session_of(*one.context);
+  cuda::ReplayedSession& session = session_of(*one.context);
   cuda::ColdTimer timer(session.context());
   cold.emplace_back([&] { return timer.measure([&](cuda::Stream stream) { session.enqueue_last(stream); }); });
   if (choice != nullptr) {

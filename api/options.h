@@ -65,7 +65,7 @@ struct CompileOptions {
   MaskedRows masked_rows = MaskedRows::Keep;            // of Model (api/model.h); compile() leaves them as the module has them
   bool keep_originals = false;  // constants stay readable as the model has them, for checking kernels against the reference
   bool background = true;       // the rest of the tables is compiled beside the calls
-  bool static_only = false;     // refuse what the graph executor does not take
+  bool static_only = false;     // refuse a program whose sizes are not all constants (passes/require_static.h)
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
 };

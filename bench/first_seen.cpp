@@ -130,7 +130,7 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
     const std::vector<ir::Tensor> inputs = inputs_of_length(*exact, length);
     warm_cost(context, known);
     const Cost first = cost(context, inputs);
-    executable_of(*exact).exact_kernels().complete();
+    executable_of(*exact).kernels().complete();
     first_seen.add(first, warm_cost(context, inputs));
   }
   const auto bucketed = Model::compile(load_model(file), {.threads = threads, .keep_kernels = false});
@@ -153,8 +153,8 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
     nothing_new.add(cost(other, inputs), warm);
   }
   fmt::print("{{\"first_seen\": {}, \"after_a_change\": {}, \"nothing_new\": {}, \"kept_kernels\": {}, \"kept_bytes\": {}}}\n",
-             figures(first_seen), figures(retuned), figures(nothing_new), executable_of(*exact).exact_kernels().kept(),
-             executable_of(*exact).exact_kernels().code_bytes());
+             figures(first_seen), figures(retuned), figures(nothing_new), executable_of(*exact).kernels().exact().list().size(),
+             executable_of(*exact).kernels().exact().code_bytes());
 }
 
 }  // namespace

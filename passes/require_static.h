@@ -1,4 +1,4 @@
-// The graph executor's gate.
+// The gate of `--executor graph`.
 #pragma once
 
 #include "ir/program.h"

@@ -32,7 +32,7 @@ void Context::record_launches(bool wanted) {
 std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs) {
   refresh_tables();
   records_.clear();
-  special_.clear();
+  exact_.clear();
   callers_.clear();
   frame_ = {.code = &program_};
   slots_.resize(index_of(program_.slots));
@@ -114,25 +114,23 @@ void Context::test_checks(const ir::Program::Stage& stage) const {
 
 Context::Pick Context::pick(std::int32_t kernel) {
   const auto& loaded = tables_->kernels[index_of(kernel)];
-  if (executable_->exact_kernels().covers(kernel) && !keys_.empty()) {
-    const auto general = static_cast<std::int32_t>(loaded.size() - 1);
-    const auto tuned = [&]() -> const ir::DispatchTable::Entry* {
-      const auto row = static_cast<std::int32_t>(tables_->dispatch->lookups[index_of(kernel)].find(keys_));
-      const ir::DispatchTable::Entry& entry = tables_->entry(kernel, row);
-      return entry.origin == ir::EntryOrigin::CostModel ? nullptr : &entry;
-    };
-    if (auto special = executable_->exact_kernels().find(kernel, keys_, tuned)) {
-      special_.push_back(std::move(special));
-      return {general, general, &special_.back(), true};
+  const auto lookup = [&] { return static_cast<std::int32_t>(tables_->dispatch->lookups[index_of(kernel)].find(keys_)); };
+  ExactKernels& exact = executable_->kernels().exact();
+  if (exact.covers(kernel) && !keys_.empty()) {
+    const auto bucket = [&]() -> const ir::DispatchTable::Entry& { return tables_->entry(kernel, lookup()); };
+    if (auto own = exact.find(kernel, keys_, bucket)) {
+      exact_.push_back(own);
+      const auto general = static_cast<std::int32_t>(loaded.size() - 1);
+      return {general, general, &own->loaded, &own->entry.bucket, std::move(own)};
     }
   }
-  const std::size_t met = tables_->dispatch->lookups[index_of(kernel)].find(keys_);
-  std::size_t used = met;
-  if (loaded[met] == nullptr) {
-    tables_->want(kernel, static_cast<std::int32_t>(met));
-    used = loaded.size() - 1;
+  const std::int32_t met = lookup();
+  std::int32_t used = met;
+  if (loaded[index_of(met)] == nullptr) {
+    tables_->want(kernel, met);
+    used = static_cast<std::int32_t>(loaded.size() - 1);
   }
-  return {static_cast<std::int32_t>(met), static_cast<std::int32_t>(used), &loaded[used], false};
+  return {met, used, &loaded[index_of(used)], &tables_->entry(kernel, used).bucket};
 }
 
 void Context::execute(const ir::Program::Launch& launch) {
@@ -140,11 +138,11 @@ void Context::execute(const ir::Program::Launch& launch) {
   for (std::size_t i = 0; i < extents_.size(); ++i) extents_[i] = slot(launch.extents[i]);
   keys_.resize(launch.keys.size());
   for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = slot(launch.keys[i]);
-  const Pick picked = pick(launch.kernel);
-  session_->launch({&launch, picked.kernel, &tables_->entry(launch.kernel, picked.used).bucket, extents_});
+  Pick picked = pick(launch.kernel);
+  session_->launch({&launch, picked.kernel, picked.bucket, extents_});
   if (recording_)
-    records_.push_back({launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source,
-                        picked.special ? *picked.kernel : nullptr});
+    records_.push_back(
+        {launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source, std::move(picked.exact)});
 }
 
 void Context::execute(const ir::Program::Fetch& fetch) { slot(fetch.slot) = session_->fetch(fetch); }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,8 +30,8 @@ struct LaunchRecord {
   std::vector<std::int64_t> keys;     // what dispatch looked at
   std::int64_t tasks = 0;             // 0: nothing to do, not launched
   double seconds = 0;
-  const std::string* source = nullptr;            // nodes it came from; lives as long as the executable
-  std::shared_ptr<const LoadedKernel> special{};  // the kernel for these keys alone that ran (the policy `exact`), else null
+  const std::string* source = nullptr;         // nodes it came from; lives as long as the executable
+  std::shared_ptr<const ExactKernel> exact{};  // the kernel for these keys alone that ran (the policy `exact`), else null
 };
 
 class Context {
@@ -57,7 +56,8 @@ class Context {
   struct Pick {
     std::int32_t met = 0, used = 0;
     const std::shared_ptr<const LoadedKernel>* kernel = nullptr;
-    bool special = false;
+    const ir::Bucket* bucket = nullptr;  // that the kernel was chosen for
+    std::shared_ptr<const ExactKernel> exact{};
   };
   // One function at work.
   struct Frame {
@@ -101,9 +101,9 @@ class Context {
   std::vector<std::int64_t> slots_;  // of all frames, the entry's first
   Frame frame_;                      // at work
   std::vector<Frame> callers_;
-  std::vector<std::int64_t> copied_;                         // of a parallel copy at work
-  std::vector<std::int64_t> leaves_, extents_, keys_;        // of the instruction at work
-  std::deque<std::shared_ptr<const LoadedKernel>> special_;  // of the call at work
+  std::vector<std::int64_t> copied_;                       // of a parallel copy at work
+  std::vector<std::int64_t> leaves_, extents_, keys_;      // of the instruction at work
+  std::vector<std::shared_ptr<const ExactKernel>> exact_;  // of the call at work
   std::unique_ptr<DeviceSession> session_;
   bool recording_ = false;
   std::vector<LaunchRecord> records_;

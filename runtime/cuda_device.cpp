@@ -6,7 +6,9 @@
 
 #include "runtime/cuda_kernel.h"
 #include "runtime/cuda_memory.h"
-#include "runtime/cuda_session.h"
+#include "runtime/cuda_replayed_session.h"
+#include "runtime/cuda_stepped_session.h"
+#include "runtime/executable.h"
 
 namespace anydim::runtime::cuda {
 
@@ -34,7 +36,8 @@ void CudaDevice::use(std::shared_ptr<const CublasLt> library) {
 std::unique_ptr<ConstantStore> CudaDevice::constants() { return make_constants(context_); }
 
 std::unique_ptr<DeviceSession> CudaDevice::open_session(const Executable& executable) {
-  return std::make_unique<CudaSession>(context_, executable);
+  if (ReplayedSession::takes(executable.program())) return std::make_unique<ReplayedSession>(context_, executable);
+  return std::make_unique<SteppedSession>(context_, executable);
 }
 
 std::shared_ptr<CudaDevice> open_cuda_device() { return std::make_shared<CudaDevice>(DeviceContext::open(open_driver())); }

@@ -11,6 +11,10 @@
 
 namespace anydim::runtime::cuda {
 
+// Buffers that share an allocation begin at multiples of this.
+constexpr std::size_t buffer_alignment = 256;
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment; }
+
 // Device memory in the order of one stream: taken and freed without waiting. Grows to the largest size asked for; growing loses the contents.
 class StreamMemory {
  public:

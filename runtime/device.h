@@ -18,7 +18,7 @@ namespace anydim::runtime {
 
 class Executable;
 class Frames;         // runtime/frames.h
-struct LoadedKernel;  // runtime/kernel_store.h
+struct LoadedKernel;  // runtime/kernel_maker.h
 
 // A compiled kernel, brought to where it can be launched; only its device looks inside.
 class DeviceKernel {

@@ -7,20 +7,17 @@
 
 namespace anydim::runtime {
 
-DispatchSet::DispatchSet(const ir::Program& program, std::vector<ir::DispatchTable> all, const std::string& target,
-                         const std::string& generator)
+DispatchSet::DispatchSet(const ir::Program& program, std::vector<ir::DispatchTable> all, const KernelMaker& maker)
     : tables(std::move(all)) {
   internal_check(tables.size() == program.kernels.size(), "there is a table for every kernel");
   for (std::size_t k = 0; k < tables.size(); ++k) {
-    std::map<std::array<std::uint8_t, 16>, std::size_t> known;
+    std::map<KernelKey, std::size_t> known;
     const std::vector<ir::DispatchTable::Entry>& entries = tables[k].entries;
     lookups.emplace_back(tables[k]);
     std::vector<std::size_t>& own = code.emplace_back();
     for (std::size_t e = 0; e < entries.size(); ++e) {
-      const ir::DispatchTable::Entry& entry = entries[e];
-      const KernelKey key = kernel_key("kernel", program.kernels[k].region.identity, to_string(entry.compiled_for()),
-                                       to_string(entry.schedule), target, generator);
-      const auto [found, fresh] = known.try_emplace(key.bytes, codes.size());
+      const KernelKey key = maker.key_of(program.kernels[k].region, entries[e]);
+      const auto [found, fresh] = known.try_emplace(key, codes.size());
       if (fresh) codes.push_back({static_cast<std::int32_t>(k), static_cast<std::int32_t>(e), key, false});
       codes[found->second].general = codes[found->second].general || e + 1 == entries.size();
       own.push_back(found->second);

@@ -4,13 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "ir/program.h"
 #include "ir/schedule.h"
 #include "runtime/bucket_lookup.h"
-#include "runtime/kernel_file.h"
+#include "runtime/kernel_maker.h"
 
 namespace anydim::runtime {
 
@@ -24,7 +23,7 @@ struct DispatchSet {
   };
 
   // `tables`: one a kernel of the program.
-  DispatchSet(const ir::Program& program, std::vector<ir::DispatchTable> tables, const std::string& target, const std::string& generator);
+  DispatchSet(const ir::Program& program, std::vector<ir::DispatchTable> tables, const KernelMaker& maker);
 
   std::vector<ir::DispatchTable> tables;  // [kernel]
   std::vector<BucketLookup> lookups;      // [kernel]

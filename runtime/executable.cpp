@@ -20,12 +20,10 @@ Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> b
   add_signatures();
   input_binding_ = std::make_unique<InputBinding>(program_);
   for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
-  kernels_ = std::make_unique<KernelStore>(program_, backend_, *device_, options_.cache.get(), *pool_, options_.warn);
+  kernels_ = std::make_unique<KernelStore>(program_, options_.exact, backend_, *device_, options_.cache.get(), *pool_, options_.warn);
   // Kernels first: packing reads every weight, and a kernel that does not compile is told before that.
   kernels_->load(options_.background);
   pack_constants();
-  exact_ =
-      std::make_unique<ExactKernels>(program_, options_.exact, *backend_, *device_, options_.cache.get(), pool_->threads(), options_.warn);
 }
 
 void Executable::pack_constants() {

@@ -12,7 +12,6 @@
 #include "ir/program.h"
 #include "ir/shape_program.h"
 #include "runtime/device.h"
-#include "runtime/exact_kernels.h"
 #include "runtime/input_binding.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_store.h"
@@ -39,7 +38,6 @@ class Executable {
 
   const ir::Program& program() const { return program_; }
   KernelStore& kernels() const { return *kernels_; }
-  ExactKernels& exact_kernels() const { return *exact_; }
   const ir::Backend& backend() const { return *backend_; }
   Device& device() const { return *device_; }
   WorkerPool& pool() const { return *pool_; }
@@ -82,7 +80,6 @@ class Executable {
   std::vector<ir::Tensor> originals_;
   std::int64_t constant_bytes_ = 0;
   std::unique_ptr<KernelStore> kernels_;
-  std::unique_ptr<ExactKernels> exact_;
 };
 
 }  // namespace anydim::runtime

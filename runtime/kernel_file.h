@@ -20,7 +20,7 @@ namespace anydim::runtime {
 // Hash of everything that a kernel depends on; also names its file.
 struct KernelKey {
   std::array<std::uint8_t, 16> bytes{};
-  bool operator==(const KernelKey&) const = default;
+  auto operator<=>(const KernelKey&) const = default;
 };
 std::string to_string(const KernelKey& key);  // 32 hexadecimal digits
 

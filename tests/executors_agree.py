@@ -3,7 +3,7 @@
 
 Calls come from text tests (their cases that `run`), from tests/ir/ops (cases with inputs) and from ONNX's node tests. The virtual machine and the
 reference executor must end with the same exit code, the same first line on standard error where they refuse, and equal results: integers exactly,
-floats within a tolerance. So must the graph executor, where its gate lets the program in.
+floats within a tolerance. So must the program for the inputs' shapes alone (`--executor graph`), where its gate lets it in.
 
 usage: executors_agree.py --anydim ANYDIM [--nodes FOLDER] [--jobs N] [--list] PATH...
 Prints what disagrees and the counts; exits 1 where anything did. Needs numpy, and onnx for node tests.

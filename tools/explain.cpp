@@ -94,6 +94,18 @@ std::string padding_of(const Model& model) {
   return text + " they are";
 }
 
+nlohmann::json to_json(const std::vector<TableRow>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const TableRow& row : rows) {
+    list.push_back({{"region", row.region},
+                    {"bucket", row.bucket},
+                    {"schedule", row.schedule},
+                    {"chosen", row.chosen},
+                    {"expected_us", 1e6 * row.expected_seconds}});
+  }
+  return list;
+}
+
 nlohmann::json to_json(const CallExplanation& call) {
   nlohmann::json launches = nlohmann::json::array();
   for (const LaunchExplanation& launch : call.launches) {
@@ -110,19 +122,12 @@ nlohmann::json to_json(const CallExplanation& call) {
                         {"estimated_us", 1e6 * launch.estimated_seconds},
                         {"measured_us", 1e6 * launch.measured_seconds}});
   }
-  nlohmann::json tables = nlohmann::json::array();
-  for (const TableRow& row : call.tables) {
-    tables.push_back({{"region", row.region},
-                      {"bucket", row.bucket},
-                      {"schedule", row.schedule},
-                      {"chosen", row.chosen},
-                      {"expected_us", 1e6 * row.expected_seconds}});
-  }
   nlohmann::json ceiling = {{"expression", call.arena_ceiling}};
   if (call.arena_ceiling_bytes) ceiling["bytes"] = *call.arena_ceiling_bytes;
   return {{"symbols", object_of(call.symbols)},
           {"launches", launches},
-          {"tables", tables},
+          {"tables", to_json(call.tables)},
+          {"exact", to_json(call.exact)},
           {"stages", call.stages},
           {"fetches", call.fetches},
           {"call_us", 1e6 * call.call_seconds},
@@ -141,6 +146,11 @@ nlohmann::json to_json(const CallExplanation& call) {
             {"pending", call.kernels.pending}}}};
 }
 
+void print(const std::vector<TableRow>& rows) {
+  for (const TableRow& row : rows)
+    put("    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen, 1e6 * row.expected_seconds);
+}
+
 void print(const CallExplanation& call) {
   put("symbols: {}\n", listed(call.symbols));
   double estimated = 0, measured = 0;
@@ -155,9 +165,9 @@ void print(const CallExplanation& call) {
     put("    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds, 1e6 * launch.measured_seconds);
   }
   put("\ntables, tried from above\n");
-  for (const TableRow& row : call.tables) {
-    put("    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen, 1e6 * row.expected_seconds);
-  }
+  print(call.tables);
+  if (!call.exact.empty()) put("\nkernels for single sizes\n");
+  print(call.exact);
   put("\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape stages, {} fetches\n",
       call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages, call.fetches);
   put("memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n", call.memory.arena, call.memory.scratch,

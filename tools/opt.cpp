@@ -36,7 +36,7 @@ void run(const OptOptions& options, const CommonOptions& common) {
   std::vector<InputShape> shapes;
   for (const std::string& shape : options.shapes) shapes.push_back(parse_input_shape(shape));
   fix_shapes(module, shapes);
-  // The gate of the graph executor, which looks at the whole program.
+  // The gate of static programs, which looks at the whole program.
   if (common.executor == "graph") {
     compile.static_only = true;
     program_for(make_target(compile), module, compile);

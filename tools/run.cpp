@@ -75,7 +75,7 @@ Results run_compiled(ir::Module module, const RunOptions& options, const Compile
   return results;
 }
 
-// The graph executor takes static programs, so the module is first specialised to the shapes of these inputs.
+// One program for the shapes of these inputs alone, with every kernel in place.
 Results run_graph(ir::Module module, const RunOptions& options, CompileOptions compile_options, const NamedTensors& inputs) {
   fix_shapes(module, arrange_inputs(inputs_of(module.functions.front()), inputs));
   compile_options.static_only = true;
@@ -90,7 +90,8 @@ Results run_graph(ir::Module module, const RunOptions& options, CompileOptions c
   Results results;
   for (const ir::Program::Output& output : executable->program().outputs) results.names.push_back(output.name);
   if (!options.folder.empty()) check_output_names(results.names);
-  results.tensors = runtime::GraphExecutor(executable).run(arrange_inputs(inputs_of(executable->program()), inputs));
+  executable->kernels().complete();
+  results.tensors = runtime::Context(executable).run(arrange_inputs(inputs_of(executable->program()), inputs));
   return results;
 }
 

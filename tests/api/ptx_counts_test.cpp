@@ -233,7 +233,7 @@ fn @once(%y: Tensor[(n, 4), f32]) -> Tensor[(n, 4), f32] {
               });
 }
 
-// More launches than the plan block has rows, none of which the host waits for.
+// More launches than the argument buffer has rows, none of which the host waits for.
 TEST(PtxControl, LoopsThatFetchNothingWaitOnlyWhereTheirRowsAreTaken) {
   tests::PretendedPart part("h200");
   const char* text = R"(

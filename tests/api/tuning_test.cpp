@@ -88,6 +88,37 @@ TEST_F(TuningTest, ATunedTableDecidesAndIsShown) {
   EXPECT_TRUE(warnings_.empty());
 }
 
+TEST_F(TuningTest, KernelsForSingleShapesTakeTheScheduleOfTheirBucketAndAreShown) {
+  CompileOptions exact = options(), without = options();
+  exact.policies = without.policies = {{"", Policy::Exact}};
+  without.database.reset();
+  const auto executable = compile_for(target_, normalised_product(), without);
+  const std::size_t regions = executable->program().kernels.size();
+  runtime::Context context(executable);
+  const auto rows_of = [&](std::int64_t rows) {
+    const CallExplanation call = explain_call(context, inputs(rows), 1);
+    for (const LaunchExplanation& launch : call.launches) EXPECT_EQ(launch.kernel, "for these sizes alone");
+    return call.exact;
+  };
+  const std::vector<TableRow> predicted = rows_of(9);
+  ASSERT_EQ(predicted.size(), regions);
+  for (const TableRow& row : predicted) EXPECT_EQ(row.chosen, "predicted");
+
+  tune(*executable, 16);
+  retune(*executable, target_, exact);
+  EXPECT_TRUE(exact_rows(*executable).empty()) << "what the tables of before chose is gone";
+  rows_of(9);
+  const std::vector<TableRow> tuned = rows_of(300), tables = table_rows(*executable);
+  ASSERT_EQ(tuned.size(), 2 * regions);
+  ASSERT_EQ(tables.size(), 2 * regions);
+  for (std::size_t i = 0; i < tuned.size(); ++i) {  // for every region, 9 rows and 300 beside [1, 16] and everything
+    EXPECT_EQ(tuned[i].region, tables[i].region);
+    EXPECT_EQ(tuned[i].schedule, tables[i].schedule);
+    EXPECT_EQ(tuned[i].chosen, i % 2 == 0 ? "tuned, measured" : "tuned, predicted");
+    EXPECT_TRUE(tuned[i].bucket.starts_with(i % 2 == 0 ? "[9, 9]" : "[300, 300]")) << tuned[i].bucket;
+  }
+}
+
 TEST_F(TuningTest, TablesChangeBehindRunningCalls) {
   CompileOptions without = options();
   without.database.reset();

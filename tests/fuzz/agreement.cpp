@@ -15,7 +15,6 @@
 #include "ir/infer.h"
 #include "runtime/context.h"
 #include "runtime/cuda_device.h"
-#include "runtime/graph_executor.h"
 #include "tests/fuzz/perturb.h"
 #include "tests/support/host_kernels_gpu.h"
 
@@ -53,7 +52,7 @@ class Comparison {
       pretended_gpu();
       bucketed();
       exact();
-      graph_executor();
+      static_program();
     } catch (const Failure& failure) {
       found_.stage = failure.stage;
       found_.detail = failure.detail;
@@ -131,17 +130,17 @@ class Comparison {
       // Later calls may meet regions whose extents do not differ between calls, which have kernels of their own by then.
       if (call == 0) expect_same("exact: kernels of buckets", {before}, {bucketed_[at]});
       else expect_right("exact: kernels of buckets", at, before);
-      executable->exact_kernels().complete();
+      executable->kernels().complete();
       const Results got = run(context, "exact", at);
       expect_right("exact", at, got);
       expect_same("exact: again", {run(context, "exact", at)}, {got});
     }
   }
 
-  void graph_executor() {
-    for (std::size_t tried = 0; tried < std::min(options_.graph_calls, graph_.calls.size()); ++tried) {
+  void static_program() {
+    for (std::size_t tried = 0; tried < std::min(options_.static_calls, graph_.calls.size()); ++tried) {
       const std::size_t at = (graph_.calls.size() - 1 + tried * 2) % graph_.calls.size();
-      stage_ = "graph: compile";
+      stage_ = "static: compile";
       Module module = graph_.module;
       fix(module, graph_.calls[at]);
       CompileOptions options = compile_options(Policy::Symbolic);
@@ -151,17 +150,15 @@ class Comparison {
         executable = compile_for(target_, std::move(module), options);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::Unsupported || std::string(error.what()).find("static programs only") == std::string::npos) throw;
-        ++found_.graph_refusals;
+        ++found_.static_refusals;
         continue;
       }
-      ++found_.graph_runs;
-      stage_ = "graph: run";
-      runtime::GraphExecutor graph(executable);
-      runtime::Context machine(executable);
-      const Results got = graph.run(graph_.calls[at]);
-      expect_right("graph", at, got);
-      expect_same("graph: virtual machine", {machine.run(graph_.calls[at])}, {got});
-      expect_same("graph: again", {graph.run(graph_.calls[at])}, {got});
+      ++found_.static_runs;
+      executable->kernels().complete();
+      runtime::Context context(executable);
+      const Results got = run(context, "static", at);
+      expect_right("static", at, got);
+      expect_same("static: again", {run(context, "static", at)}, {got});
     }
   }
 

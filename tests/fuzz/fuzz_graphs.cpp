@@ -38,7 +38,7 @@ constexpr std::uint64_t batch = 50;
 constexpr int seconds_a_graph = 120;
 
 struct Counts {
-  std::uint64_t graphs = 0, failed = 0, unstable = 0, refused = 0, graph_runs = 0, graph_refusals = 0;
+  std::uint64_t graphs = 0, failed = 0, unstable = 0, refused = 0, static_runs = 0, static_refusals = 0;
 };
 
 class Fuzzer {
@@ -85,8 +85,8 @@ class Fuzzer {
 
  private:
   static std::string line_of(const Agreement& found) {
-    return fmt::format("{} {} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.refused ? 1 : 0, found.graph_runs,
-                       found.graph_refusals);
+    return fmt::format("{} {} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.refused ? 1 : 0, found.static_runs,
+                       found.static_refusals);
   }
 
   // The seed to go on with.
@@ -105,8 +105,8 @@ class Fuzzer {
       ++counts_.graphs;
       counts_.unstable += unstable;
       counts_.refused += refused;
-      counts_.graph_runs += runs;
-      counts_.graph_refusals += refusals;
+      counts_.static_runs += runs;
+      counts_.static_refusals += refusals;
       if (word == "wrong") report(seed);
       at_work = false;
       ++seed;
@@ -276,10 +276,10 @@ int run(int count, char** arguments) {
   fuzzer.run(std::strtoull(arguments[1], nullptr, 10), std::strtoull(arguments[2], nullptr, 10));
   const Counts& counts = fuzzer.counts();
   fmt::print(
-      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"graph_executor_calls\": {}, \"graph_executor_refusals\": {}, "
+      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"static_calls\": {}, \"static_refusals\": {}, "
       "\"seconds\": "
       "{:.1f}}}\n",
-      counts.graphs, counts.failed, counts.unstable, counts.refused, counts.graph_runs, counts.graph_refusals,
+      counts.graphs, counts.failed, counts.unstable, counts.refused, counts.static_runs, counts.static_refusals,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return counts.failed > 0 ? 1 : 0;
 }

@@ -87,7 +87,7 @@ TEST(Fuzz, RecordedGraphsAgree) {
   const CompileTarget target = make_target();
   for (const std::filesystem::path& file : ir::test::op_files("cases"))
     for (const GraphCase& one : read_cases(file)) {
-      const Agreement found = agreement(one.graph, target, {.threads = 2, .graph_calls = 5, .exact_calls = 5});
+      const Agreement found = agreement(one.graph, target, {.threads = 2, .static_calls = 5, .exact_calls = 5});
       EXPECT_TRUE(found) << one.title << ": " << found.stage << ": " << found.detail;
     }
 }

@@ -1,6 +1,4 @@
 // Programs through runtime's CUDA path, on a driver for tests.
-#include "runtime/cuda_session.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -10,6 +8,7 @@
 #include "ir/error.h"
 #include "runtime/context.h"
 #include "runtime/cuda_device.h"
+#include "runtime/cuda_replayed_session.h"
 #include "tests/runtime/programs.h"
 #include "tests/support/host_kernels_gpu.h"
 
@@ -54,6 +53,17 @@ std::string failure(ErrorKind kind, const std::function<void()>& action) {
 void expect_scaled(const Tensor& output, std::int64_t elements) {
   ASSERT_EQ(output.dims(), std::vector<std::int64_t>{elements});
   for (std::int64_t i = 0; i < elements; ++i) ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
+}
+
+TEST_F(CudaSessionTest, ProgramsOfOneStageThatFetchNothingAreReplayed) {
+  const auto replayed = [&](ir::Program program, std::shared_ptr<test::FakeBackend> backend) {
+    Context context(make(std::move(program), std::move(backend)));
+    return dynamic_cast<const cuda::ReplayedSession*>(&context.session()) != nullptr;
+  };
+  EXPECT_TRUE(replayed(test::scale_program(), test::scale_backend()));
+  EXPECT_TRUE(replayed(test::gather_program(), test::gather_backend()));
+  EXPECT_FALSE(replayed(test::fetch_program(), test::fetch_backend())) << "it has two stages";
+  EXPECT_FALSE(replayed(test::device_fetch_program(), test::device_fetch_backend()));
 }
 
 TEST_F(CudaSessionTest, RunsEveryShape) {
@@ -107,6 +117,17 @@ TEST_F(CudaSessionTest, BucketsHaveGraphsOfTheirOwn) {
   context.record_launches(false);
   for (const std::int64_t n : {15, 16, 17, 18, 15, 18}) expect_scaled(context.run({test::ramp(n)})[0], n);
   EXPECT_EQ(calls("graph_instantiate"), 2);
+}
+
+TEST_F(CudaSessionTest, AKernelForOneShapeServesNoLargerOne) {
+  const auto executable = scale({.exact = {true, false}});
+  Context context(executable);
+  context.run({test::ramp(113)});
+  executable->kernels().complete();
+  for (int i = 0; i < 3; ++i) expect_scaled(context.run({test::ramp(113)})[0], 113);
+  EXPECT_EQ(context.memory().outputs, 4 * 113) << "prepared for its own sizes, not for a capacity of 128";
+  expect_scaled(context.run({test::ramp(114)})[0], 114);
+  EXPECT_EQ(context.memory().outputs, 4 * 128);
 }
 
 TEST_F(CudaSessionTest, ArrivingKernelsReplaceTheGeneralOnes) {

@@ -18,7 +18,7 @@ namespace {
 class KernelStoreTest : public testing::Test {
  protected:
   std::unique_ptr<KernelStore> store(const std::shared_ptr<test::FakeBackend>& backend) {
-    return std::make_unique<KernelStore>(program_, backend, *device_, &cache_, pool_, Warning());
+    return std::make_unique<KernelStore>(program_, std::vector<bool>(), backend, *device_, &cache_, pool_, Warning());
   }
   static void shapes(const std::int64_t* leaves, std::int64_t* values, std::int32_t* failed) {
     values[0] = 4 * leaves[0], values[1] = 64, values[2] = 4 * leaves[0] + 64, *failed = -1;
@@ -92,7 +92,7 @@ TEST_F(KernelStoreTest, WhatCallsAskForIsCompiledFirst) {
   program_.kernels[1].table.entries.insert(program_.kernels[1].table.entries.begin(), {{{{0, 8, 1}}}, {"tiny", {}}, 0});
   const auto backend = test::scale_backend();
   WorkerPool alone(1);
-  const auto kernels = std::make_unique<KernelStore>(program_, backend, *device_, &cache_, alone, Warning());
+  const auto kernels = std::make_unique<KernelStore>(program_, std::vector<bool>(), backend, *device_, &cache_, alone, Warning());
   kernels->load(false);
   kernels->tables()->want(1, 0);
   std::vector<bool> first_was_there;

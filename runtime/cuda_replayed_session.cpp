@@ -1,0 +1,273 @@
+#include "runtime/cuda_replayed_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/error.h"
+#include "runtime/executable.h"
+#include "runtime/kernel_maker.h"
+
+namespace anydim::runtime::cuda {
+
+namespace {
+
+using Place = ir::Program::Buffer::Place;
+
+constexpr std::size_t most_prepared_calls = 64;
+
+std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
+
+// Fetches from inputs read host memory; any other waits for the device.
+bool fetches_from_device(const ir::Program& program) {
+  return std::ranges::any_of(program.instructions, [&](const ir::Program::Instruction& instruction) {
+    const auto* fetch = std::get_if<ir::Program::Fetch>(&instruction);
+    return fetch != nullptr && program.buffers[index_of(fetch->buffer)].place != Place::Input;
+  });
+}
+
+}  // namespace
+
+bool ReplayedSession::takes(const ir::Program& program) {
+  return is_straight(program) && program.stages.size() <= 1 && !fetches_from_device(program);
+}
+
+ReplayedSession::PreparedCall::~PreparedCall() {
+  if (graph == nullptr) return;
+  context->enter_quietly();
+  context->driver().graph_executable_destroy(graph);
+}
+
+ReplayedSession::ReplayedSession(std::shared_ptr<DeviceContext> context, const Executable& executable)
+    : executable_(executable), program_(executable.program()), capacity_(program_), queue_(std::move(context), program_),
+      budget_(executable.memory_limit()), activations_(queue_.context(), queue_.stream()), constants_(program_.buffers.size()) {
+  ir::ShapeProgram sizes;
+  for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
+    if (program_.leaf_symbols[slot].empty()) continue;
+    sizes.leaves.push_back({.symbol = program_.leaf_symbols[slot]});
+    symbol_slots_.push_back(slot);
+  }
+  for (const ArgumentBuffer::Input& read : queue_.read_inputs()) {
+    const ir::Program::Input& input = program_.inputs[index_of(read.input)];
+    sizes.expressions.push_back(ir::product(input.dims) * static_cast<std::int64_t>(ir::size_of(input.dtype)));
+  }
+  input_bytes_.emplace(sizes);
+  for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+    const ir::Program::Buffer& buffer = program_.buffers[b];
+    if (buffer.place == Place::Constant) constants_[b] = reinterpret_cast<Address>(executable.constant_addresses()[index_of(buffer.index)]);
+  }
+}
+
+// ---- The call, as the virtual machine tells it ----
+
+void ReplayedSession::begin(const std::vector<ir::Tensor>& inputs) {
+  queue_.begin(inputs);
+  buckets_.clear();
+  last_ = nullptr;
+}
+
+void ReplayedSession::launch(const LaunchWork& work) {
+  queue_.add(work);
+  buckets_.push_back(work.bucket);
+}
+
+ir::Tensor ReplayedSession::element(std::int32_t buffer, ir::DType dtype, std::int64_t element) {
+  return queue_.input_element(program_.buffers[index_of(buffer)], dtype, element);
+}
+
+Frames& ReplayedSession::frames() { internal_error("a call that is replayed has launches only"); }
+
+std::vector<ir::Tensor> ReplayedSession::finish(std::span<const std::int64_t> slots) {
+  PreparedCall& call = prepared_for(slots);
+  run(call);
+  last_ = &call;
+  return queue_.finish(slots, [&](std::int32_t buffer) { return call.addresses[index_of(buffer)]; });
+}
+
+ReplayedSession::PreparedCall& ReplayedSession::last() const {
+  internal_check(last_ != nullptr, "a call has ended before");
+  return *last_;
+}
+
+void ReplayedSession::enqueue_last(Stream stream) { queue_.enqueue(last().steps, stream); }
+
+const std::vector<Address>& ReplayedSession::last_addresses() const { return last().addresses; }
+
+// ---- Which prepared call serves ----
+
+ReplayedSession::CallKey ReplayedSession::key_of(std::span<const std::int64_t> leaves) const {
+  CallKey key(leaves.begin(), leaves.end());
+  for (const LaunchQueue::Launch& launch : queue_.waiting())
+    key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(launch.loaded.get())));
+  return key;
+}
+
+// Nothing where the sizes have no value there: a graph for the very sizes of the call serves then.
+std::optional<std::vector<std::int64_t>> ReplayedSession::slots_at_capacity(std::span<const std::int64_t> slots) const {
+  const std::size_t leaves = program_.leaf_symbols.size();
+  std::vector<std::int64_t> limits(leaves, ir::default_symbol_maximum);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const std::vector<ir::Program::Slot>& keys = queue_.waiting()[i].launch->keys;
+    const std::vector<ir::BucketInterval>& intervals = buckets_[i]->intervals;
+    for (std::size_t k = 0; k < std::min(keys.size(), intervals.size()); ++k) {
+      // A key that is a symbol itself: past the bucket's edge another kernel would be chosen.
+      const std::size_t slot = index_of(keys[k]);
+      if (slot < leaves && intervals[k].high >= slots[slot]) limits[slot] = std::min(limits[slot], intervals[k].high);
+    }
+  }
+  std::vector<std::int64_t> at_capacity(slots.begin(), slots.end());
+  std::ranges::copy(capacity_.leaves_at_capacity(slots, limits), at_capacity.begin());
+  if (program_.stages.empty()) return at_capacity;
+  const ir::Program::Stage& stage = program_.stages[0];
+  std::vector<std::int64_t> values;
+  for (const ir::Program::Slot leaf : stage.leaves) values.push_back(at_capacity[index_of(leaf)]);
+  const std::span<std::int64_t> results(at_capacity.data() + stage.first, stage.shapes.expressions.size());
+  if (executable_.interpreter(0).run(values, results) >= 0) return std::nullopt;
+  if (!capacity_.holds(at_capacity, slots)) return std::nullopt;
+  return at_capacity;
+}
+
+CudaKernel::Sizes ReplayedSession::sizes_at(std::span<const std::int64_t> slots, const LaunchQueue::Launch& launch) const {
+  std::vector<std::int64_t> extents;
+  for (const ir::Program::Slot slot : launch.launch->extents) extents.push_back(slots[index_of(slot)]);
+  return launch.kernel().sizes(extents);
+}
+
+bool ReplayedSession::serves(const PreparedCall& call, std::span<const std::int64_t> slots) const {
+  if (!capacity_.holds(call.slots, slots)) return false;
+  // Grids that may shrink as sizes grow are looked at one by one.
+  return std::ranges::all_of(queue_.waiting(), [&](const LaunchQueue::Launch& launch) {
+    if (launch.kernel().grids_grow()) return true;
+    const CudaKernel::Sizes there = sizes_at(call.slots, launch), here = sizes_at(slots, launch);
+    if (here.workspace_bytes > there.workspace_bytes) return false;
+    for (std::size_t i = 0; i < here.grids.size(); ++i) {
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        if (here.grids[i][axis] > there.grids[i][axis]) return false;
+    }
+    return true;
+  });
+}
+
+ReplayedSession::PreparedCall* ReplayedSession::find(const CallKey& key, std::span<const std::int64_t> slots) {
+  const auto found = calls_.find(key);
+  if (found == calls_.end() || !serves(*found->second, slots)) return nullptr;
+  found->second->last_use = ++clock_;
+  return found->second.get();
+}
+
+ReplayedSession::PreparedCall& ReplayedSession::prepared_for(std::span<const std::int64_t> slots) {
+  const std::size_t leaves = program_.leaf_symbols.size();
+  if (const auto capacity = slots_at_capacity(slots)) {
+    CallKey key = key_of(std::span(*capacity).first(leaves));
+    if (PreparedCall* known = find(key, slots); known != nullptr) return *known;
+    if (!calls_.contains(key)) {
+      try {
+        PreparedCall& made = make(key, *capacity);
+        if (serves(made, slots)) return made;
+      } catch (const Error& error) {
+        // The capacity asks for more than there is; the call itself may fit.
+        if (error.kind() == ErrorKind::Internal) throw;
+      }
+    }
+  }
+  CallKey key = key_of(slots.first(leaves));
+  if (PreparedCall* known = find(key, slots); known != nullptr) return *known;
+  return make(std::move(key), {slots.begin(), slots.end()});
+}
+
+// ---- Preparing ----
+
+ReplayedSession::PreparedCall& ReplayedSession::make(CallKey key, std::vector<std::int64_t> slots) {
+  auto call = std::make_unique<PreparedCall>(queue_.context());
+  call->slots = std::move(slots);
+  call->addresses = constants_;
+  std::vector<CudaKernel::Sizes> sizes;
+  for (const LaunchQueue::Launch& launch : queue_.waiting()) sizes.push_back(sizes_at(call->slots, launch));
+
+  // All memory first: parameters hold addresses.
+  budget_.reset();
+  place_inputs(*call);
+  place_activations(*call);
+  note_move(queue_.reserve_workspace(sizes, budget_));
+  call->memory = budget_.used();
+  call->steps = queue_.prepare(sizes, [&](std::int32_t buffer) { return call->addresses[index_of(buffer)]; });
+
+  if (calls_.size() >= most_prepared_calls)
+    calls_.erase(std::ranges::min_element(calls_, {}, [](const auto& entry) { return entry.second->last_use; }));
+  call->last_use = ++clock_;
+  return *(calls_[std::move(key)] = std::move(call));
+}
+
+// Captured graphs and prepared parameters hold addresses.
+void ReplayedSession::note_move(bool moved) {
+  if (moved) calls_.clear();
+}
+
+void ReplayedSession::place_inputs(PreparedCall& call) {
+  call.inputs = queue_.read_inputs();
+  std::vector<std::int64_t> symbols, bytes(call.inputs.size());
+  for (const std::size_t slot : symbol_slots_) symbols.push_back(call.slots[slot]);
+  if (input_bytes_->run(symbols, bytes) >= 0) throw Error(ErrorKind::Inputs, "an input's size in bytes has no 64-bit value");
+  note_move(queue_.arguments().place(call.inputs, bytes));
+  for (const ArgumentBuffer::Input& input : call.inputs) call.addresses[index_of(input.buffer)] = queue_.arguments().address(input);
+}
+
+// The arena segment of the one stage, and outputs behind it.
+void ReplayedSession::place_activations(PreparedCall& call) {
+  const Executable::StageLayout& layout = executable_.stage_layouts()[0];
+  const auto slot = [&](ir::Program::Slot position) { return call.slots[index_of(position)]; };
+  std::size_t offset = 0;
+  if (!program_.stages.empty() && program_.stages[0].arena_bytes >= 0) {
+    const std::int64_t bytes = slot(program_.stages[0].arena_bytes);
+    budget_.spend(&CallMemory::arena, bytes);
+    offset = aligned(static_cast<std::size_t>(bytes));
+  }
+  std::vector<std::pair<std::int32_t, std::size_t>> outputs;
+  for (const std::int32_t o : layout.outputs) {
+    const std::int32_t buffer = program_.outputs[index_of(o)].buffer;
+    const std::int64_t bytes = slot(program_.buffers[index_of(buffer)].bytes);
+    budget_.spend(&CallMemory::outputs, bytes);
+    outputs.emplace_back(buffer, offset);
+    offset += aligned(static_cast<std::size_t>(bytes));
+  }
+  note_move(activations_.reserve(offset, "activations and outputs"));
+  for (const std::int32_t b : layout.buffers)
+    call.addresses[index_of(b)] = activations_.address() + static_cast<Address>(slot(program_.buffers[index_of(b)].offset));
+  for (const auto& [buffer, at] : outputs) call.addresses[index_of(buffer)] = activations_.address() + at;
+}
+
+// ---- Running ----
+
+void ReplayedSession::run(PreparedCall& call) {
+  const bool launch_apart = queue_.recording();
+  if (!launch_apart && call.used && call.graph == nullptr && !call.cannot_capture) capture(call);
+  queue_.send(call.inputs);
+  if (launch_apart || call.graph == nullptr) {
+    queue_.issue(call.steps);
+  } else {
+    const Result result = queue_.context()->driver().graph_launch(call.graph, queue_.stream());
+    if (result != success) queue_.context()->fail(result, queue_.call_text());
+  }
+  call.used = call.used || !launch_apart;
+}
+
+// Where that fails and the context lives, launching one by one serves as before.
+void ReplayedSession::capture(PreparedCall& call) {
+  const DeviceContext& context = *queue_.context();
+  const Driver& driver = context.driver();
+  call.cannot_capture = true;
+  context.check(driver.capture_begin(queue_.stream(), capture_thread_local), "capturing a graph");
+  bool whole = true;
+  try {
+    queue_.enqueue(call.steps, queue_.stream());
+  } catch (const Error&) {
+    whole = false;
+  }
+  Graph graph = nullptr;
+  whole = driver.capture_end(queue_.stream(), &graph) == success && whole;
+  if (whole && driver.graph_instantiate(&call.graph, graph, 0) != success) call.graph = nullptr;
+  if (graph != nullptr) driver.graph_destroy(graph);
+  context.enter();
+  call.cannot_capture = call.graph == nullptr;
+}
+
+}  // namespace anydim::runtime::cuda

@@ -1,0 +1,89 @@
+// Calls that are prepared as a whole and replayed: of programs in which the host decides nothing but
+// sizes, knows all of them in one stage, and fetches none from the GPU.
+//
+// A call is prepared for a capacity (runtime/cuda_capacity.h): addresses, parameters and tensor maps
+// are fixed, and kernels read actual extents from the argument buffer. The first call of a capacity
+// launches on the stream, the second captures a graph; later ones, and all smaller sizes with the
+// same kernels, replay it. A call waits once, at its end.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "ir/shape_program.h"
+#include "runtime/cuda_capacity.h"
+#include "runtime/cuda_launch_queue.h"
+
+namespace anydim::runtime::cuda {
+
+class ReplayedSession : public DeviceSession {
+ public:
+  // Whether programs like this one are replayed; runtime/cuda_stepped_session.h runs any.
+  static bool takes(const ir::Program& program);
+
+  ReplayedSession(std::shared_ptr<DeviceContext> context, const Executable& executable);
+
+  void begin(const std::vector<ir::Tensor>& inputs) override;
+  void place(std::size_t, std::span<const std::int64_t> slots) override { queue_.note_symbols(slots); }
+  void launch(const LaunchWork& work) override;
+  ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) override;
+  std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override;
+  Frames& frames() override;
+  void record(bool wanted) override { queue_.record(wanted); }
+  const std::vector<LaunchTiming>& timings() const override { return queue_.timings(); }
+  CallMemory memory() const override { return last_ == nullptr ? CallMemory() : last_->memory; }
+
+  // Issues the launches of the last call again on another stream, for measuring: no copies, the same
+  // inputs and sizes. Until the next call of this session.
+  void enqueue_last(Stream stream);
+  // Where the last call's buffers lie, by position among Program::buffers.
+  const std::vector<Address>& last_addresses() const;
+  const std::shared_ptr<DeviceContext>& context() const { return queue_.context(); }
+
+ private:
+  struct PreparedCall {
+    explicit PreparedCall(std::shared_ptr<DeviceContext> context) : context(std::move(context)) {}
+    ~PreparedCall();
+    std::shared_ptr<DeviceContext> context;
+    std::vector<std::int64_t> slots;  // at the capacity
+    std::vector<Address> addresses;   // of Program::buffers
+    std::vector<ArgumentBuffer::Input> inputs;
+    std::vector<LaunchQueue::Step> steps;
+    CallMemory memory;
+    bool used = false, cannot_capture = false;
+    GraphExecutable graph = nullptr;
+    std::uint64_t last_use = 0;
+  };
+  using CallKey = std::vector<std::int64_t>;  // leaves at the capacity, then the kernels
+
+  CallKey key_of(std::span<const std::int64_t> leaves) const;
+  std::optional<std::vector<std::int64_t>> slots_at_capacity(std::span<const std::int64_t> slots) const;
+  bool serves(const PreparedCall& call, std::span<const std::int64_t> slots) const;
+  PreparedCall* find(const CallKey& key, std::span<const std::int64_t> slots);
+  PreparedCall& prepared_for(std::span<const std::int64_t> slots);
+  PreparedCall& make(CallKey key, std::vector<std::int64_t> slots);
+  CudaKernel::Sizes sizes_at(std::span<const std::int64_t> slots, const LaunchQueue::Launch& launch) const;
+  void place_inputs(PreparedCall& call);
+  void place_activations(PreparedCall& call);
+  void note_move(bool moved);
+  void run(PreparedCall& call);
+  void capture(PreparedCall& call);
+  PreparedCall& last() const;
+
+  const Executable& executable_;
+  const ir::Program& program_;
+  CapacityPlan capacity_;
+  LaunchQueue queue_;
+  MemoryBudget budget_;
+  StreamMemory activations_;                         // outputs behind them
+  std::vector<Address> constants_;                   // by buffer; 0 elsewhere
+  std::vector<std::size_t> symbol_slots_;            // of the symbols bound from inputs
+  std::optional<ir::ShapeInterpreter> input_bytes_;  // over those
+
+  std::vector<const ir::Bucket*> buckets_;  // of the launches of the call at work
+  std::map<CallKey, std::unique_ptr<PreparedCall>> calls_;
+  PreparedCall* last_ = nullptr;  // of calls_
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace anydim::runtime::cuda
