@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
+#include <utility>
 
 namespace anydim::runtime {
 

@@ -1,12 +1,12 @@
 // How one kernel comes to be: one that is loaded serves again, else the disk's, else the compiler's.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "ir/backend.h"
