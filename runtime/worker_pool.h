@@ -25,6 +25,8 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  // Workers that spun in vain and sleep until the next job.
+  int sleeping() const { return sleepers_.load(std::memory_order_relaxed); }
 
   // Calls body(begin, end, participant) over pieces that together cover [0, tasks), each once, in no order; returns when all are done and
   // their effects are visible. `participant` is in [0, threads()), and no two pieces run at once under one. Must not throw.

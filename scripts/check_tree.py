@@ -98,7 +98,8 @@ def large_files(root):
 
 
 def check_tables(root):
-    """A row of a table without a test file. A row's name is its text form where its second column is one, else its first column."""
+    """A row of a table without a test file. A row's name is its text form where its second column is one, else its first column. Elementwise ops stand in a
+    table of cases instead, whose own test demands a row for each."""
     for table, tests in (("ir/ops.def", "tests/ir/ops"), ("passes/passes.def", "tests/passes")):
         if not (root / table).exists() or not (root / tests).is_dir():
             continue
@@ -107,6 +108,9 @@ def check_tables(root):
         if not names:
             yield root / table, 1, "no rows found: check_tree.py expects ANYDIM_...(name, ...)"
         for offset, name in names:
+            row = text[offset:].partition("\n")[0].partition("//")[0]
+            if re.search(r"\belementwise\b", row):
+                continue
             if not any(p.name.startswith(name + ".") for p in (root / tests).iterdir()):
                 yield root / table, text.count("\n", 0, offset) + 1, f"{name} has no test {tests}/{name}.*"
 

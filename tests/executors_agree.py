@@ -13,6 +13,7 @@ import collections
 import concurrent.futures
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -142,11 +143,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--anydim", type=pathlib.Path, required=True)
     parser.add_argument("--nodes", type=pathlib.Path, help="folder of ONNX node tests")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="calls at a time, on as many processors")
     parser.add_argument("--timeout", type=float, default=120, help="seconds a run may take")
     parser.add_argument("--list", action="store_true", help="name the calls only")
     parser.add_argument("paths", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, random.sample(processors, min(options.jobs, len(processors))))  # the command takes what it may have
     files = sorted({file for path in options.paths for file in (path.rglob("*.test") if path.is_dir() else [path])})
     calls = [call for file in files for call in text_cases(file)]
     if options.nodes:

@@ -30,6 +30,7 @@ import concurrent.futures
 import difflib
 import os
 import pathlib
+import random
 import re
 import shlex
 import subprocess
@@ -161,10 +162,12 @@ def main():
     parser.add_argument("--anydim", type=pathlib.Path, required=True, help="the command under test")
     parser.add_argument("--update", action="store_true", help="rewrite the expectations")
     parser.add_argument("--list", action="store_true", help="name the files only")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="calls at a time, on as many processors")
     parser.add_argument("--timeout", type=float, default=120, help="seconds a command may take")
     parser.add_argument("paths", nargs="+", type=pathlib.Path, help="test files, or folders of them")
     options = parser.parse_args()
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, random.sample(processors, min(options.jobs, len(processors))))  # the command takes what it may have
 
     files = sorted({file for path in options.paths for file in (path.rglob("*.test") if path.is_dir() else [path])})
     if options.list:

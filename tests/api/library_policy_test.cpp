@@ -71,7 +71,7 @@ class LibraryPolicy : public testing::Test {
     made->use(runtime::cuda::CublasLt::make(context, library.functions()));
     return made;
   }();
-  CompileOptions options{.keep_kernels = false};
+  CompileOptions options{.threads = 2, .keep_kernels = false};
 };
 
 TEST_F(LibraryPolicy, ProductsThatItComputesAndKernelsForTheRest) {

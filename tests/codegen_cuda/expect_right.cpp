@@ -22,7 +22,7 @@ std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget&
 }
 
 void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
-                  const ir::Schedule& schedule, const std::vector<Symbols>& shapes, double tolerance) {
+                  const ir::Schedule& schedule, const std::vector<Symbols>& shapes, double tolerance, const tests::FillInputs& fill) {
   const KernelCase kernel = compiled(region, target, bucket, schedule);
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
   CaseOptions options;
@@ -30,7 +30,8 @@ void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTar
   for (const Symbols& symbols : shapes) {
     std::string at;
     for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
-    const std::vector<ir::Tensor> inputs = real_inputs(*region, symbols);
+    std::vector<ir::Tensor> inputs = real_inputs(*region, symbols);
+    if (fill) fill(inputs);
     const CaseRun run = run_case(kernel, module, symbols, inputs, options);
     const std::string where = target.architecture + " " + to_string(schedule) + at;
     ASSERT_EQ(run.findings, "") << where;
@@ -40,11 +41,11 @@ void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTar
 }
 
 void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
-                  double tolerance) {
+                  double tolerance, const tests::FillInputs& fill) {
   const CudaTarget hopper = small_target("h200"), ampere = small_target("a100");
   for (const ir::Schedule& schedule : candidates(*region, hopper, bucket))
-    expect_right(region, hopper, bucket, schedule, shapes, tolerance);
-  expect_right(region, ampere, bucket, candidates(*region, ampere, bucket).front(), {shapes.back()}, tolerance);
+    expect_right(region, hopper, bucket, schedule, shapes, tolerance, fill);
+  expect_right(region, ampere, bucket, candidates(*region, ampere, bucket).front(), {shapes.back()}, tolerance, fill);
 }
 
 void expect_machine_code(const std::vector<std::shared_ptr<const TestRegion>>& regions) {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "tests/codegen_cuda/kernel_case.h"
+#include "tests/support/region_cases.h"
 
 namespace anydim::codegen_cuda::testing {
 
+using tests::pairs;
 using tests::sizes;
 
 std::unique_ptr<Skeleton> skeleton_for(const TestRegion& region);
@@ -18,12 +20,13 @@ KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaT
                     const ir::Schedule& schedule);
 std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target, const ir::Bucket& bucket);
 
-// One schedule at each of the shapes.
+// One schedule at each of the shapes. `fill` changes the random inputs.
 void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
-                  const ir::Schedule& schedule, const std::vector<Symbols>& shapes, double tolerance = 2e-5);
+                  const ir::Schedule& schedule, const std::vector<Symbols>& shapes, double tolerance = 2e-5,
+                  const tests::FillInputs& fill = {});
 // Every candidate for the bucket, on sm_90a; the first also on sm_80.
 void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
-                  double tolerance = 2e-5);
+                  double tolerance = 2e-5, const tests::FillInputs& fill = {});
 
 // Every candidate for any bucket, assembled for three parts: no spills, no stack, registers for a block, no more static shared memory than every block gets.
 void expect_machine_code(const std::vector<std::shared_ptr<const TestRegion>>& regions);

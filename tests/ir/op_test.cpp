@@ -9,6 +9,7 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "tests/ir/inferred_text.h"
 #include "tests/ir/op_file.h"
 #include "tests/ir/same_module.h"
 
@@ -31,12 +32,16 @@ OpCase run(const OpCase& one) {
     VerifyOptions options;
     options.kind = ErrorKind::Malformed;
     verify(module, options);
-    infer_types(module);
+    const Module before = module;
+    const InferenceResult inferred = infer_types(module);
     options.kind = ErrorKind::Internal;
     options.types_inferred = true;
     verify(module, options);
-    actual.inferred = print(module);
-    EXPECT_EQ(difference(parse(*actual.inferred), module), "") << "the inferred module does not read back: " << *actual.inferred;
+    actual.inferred = inferred_text(before, module, inferred);
+    const std::string printed = print(module);
+    const Module again = parse(printed);
+    EXPECT_EQ(difference(again, module), "") << "the inferred module does not read back: " << printed;
+    EXPECT_EQ(print(again), printed);
     const Function& main = module.functions[0];
     if (one.inputs.empty() && !main.body.parameters.empty()) return actual;
     actual.outputs = outputs_text(main, evaluate(module, main, ordered_inputs(one, main)));

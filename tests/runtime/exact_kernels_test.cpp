@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -115,9 +114,7 @@ TEST_F(ExactKernelsTest, ShapesThatComeLaterAreFoundWithoutBeingWaitedFor) {
   const auto exact = kernels();
   for (std::int64_t key = 1; key <= 5; ++key) {
     EXPECT_FALSE(has(*exact, key));
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!has(*exact, key) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_TRUE(has(*exact, key));
+    while (!has(*exact, key)) std::this_thread::yield();
   }
 }
 

@@ -208,8 +208,7 @@ TEST_F(KernelStoreTest, ReplacedCodeIsFreedWhenItsUsersGiveItBack) {
   kernels->retune(std::move(tables));
   EXPECT_FALSE(replaced.expired()) << "a call may still run it";
   kernels->give_back(std::move(used));
-  for (int wait = 0; wait < 500 && !replaced.expired(); ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(replaced.expired());
+  while (!replaced.expired()) std::this_thread::yield();
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(check({**large, "scripts/large_files.txt": "ir/dim.h:\n"}), ["scripts/large_files.txt:1: ir/dim.h is listed without a reason"])
 
     def test_row_without_a_test(self):
-        table = {"ir/ops.def": '// ops\nANYDIM_OP(add, "add", 2)\nANYDIM_OP(dyn_reshape, "dyn.reshape", 2)\n'}
+        table = {"ir/ops.def": '// ops\nANYDIM_OP(add, "add", 2)\nANYDIM_OP(dyn_reshape, "dyn.reshape", 2)  // not elementwise\n'
+                               'ANYDIM_OP(exp, "exp", unary, elementwise)\n'}
         self.assertEqual(check(table), [])  # until the folder of tests exists
         table["tests/README.md"] = "# tests\n"
         table["tests/ir/ops/add.test"] = "add\n"

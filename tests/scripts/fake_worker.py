@@ -1,8 +1,8 @@
 """A measuring worker without a GPU: answers right, unless a line of the plan file says what becomes of a case: `ID hang|crash|wrong|error|fault|absent|chatter`."""
 import json
 import os
+import signal
 import sys
-import time
 
 plan = dict(line.rsplit(" ", 1) for line in open(sys.argv[1], encoding="utf8").read().splitlines())
 starts = sys.argv[2]
@@ -16,7 +16,7 @@ for line in sys.stdin:
         os._exit(3)
     print(json.dumps({"begin": case["id"]}), flush=True)
     if fate == "hang":
-        time.sleep(600)
+        signal.pause()  # until it is killed
     if fate == "crash":
         os.abort()
     if fate == "chatter":

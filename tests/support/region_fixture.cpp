@@ -43,6 +43,14 @@ std::vector<SymbolValues> sizes(const std::string& name, const std::vector<std::
   return result;
 }
 
+std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std::int64_t>& values, const std::string& second,
+                                const std::vector<std::int64_t>& others) {
+  std::vector<SymbolValues> result;
+  for (const std::int64_t value : values)
+    for (const std::int64_t other : others) result.push_back({{first, value}, {second, other}});
+  return result;
+}
+
 std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<ir::Tensor> inputs;

@@ -31,6 +31,9 @@ std::int64_t value_at(const ir::Dim& dim, const SymbolValues& symbols);
 std::vector<std::int64_t> values_at(const std::vector<ir::Dim>& dims, const SymbolValues& symbols);
 // {{name, values[0]}}, {{name, values[1]}}, ...
 std::vector<SymbolValues> sizes(const std::string& name, const std::vector<std::int64_t>& values);
+// Every first with every second value.
+std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std::int64_t>& values, const std::string& second,
+                                const std::vector<std::int64_t>& others);
 
 // Uniform in [-1, 1) (floats) or [-9, 9] (integers), from a seeded generator; dims at the given symbol values.
 std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols, std::uint32_t seed);

@@ -53,15 +53,15 @@ TEST(WorkerProcess, TellsHowItEnded) {
 }
 
 TEST(WorkerProcess, ItsClockIsTheParents) {
-  WorkerProcess hangs(script("read line; echo '{\"begin\": \"a\"}'; sleep 100"));
+  WorkerProcess hangs(script("read line; echo '{\"begin\": \"a\"}'; read never"));
   const CaseEnd compile = hangs.run(one_case, {.first_seconds = 0.2, .then_seconds = 5});
   EXPECT_EQ(compile.status, CaseEnd::Status::Hung);
   EXPECT_EQ(classify(compile, "").detail, "over its time limit while it was compiled");
-  WorkerProcess runs(script("read line; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; sleep 100"));
+  WorkerProcess runs(script("read line; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; read never"));
   const CaseEnd run = runs.run(one_case, {.first_seconds = 50, .then_seconds = 0.2});
   EXPECT_EQ(classify(run, "").detail, "over its time limit while it ran");
   EXPECT_FALSE(runs.running());
-  WorkerProcess stopped(script("read line; sleep 100"));
+  WorkerProcess stopped(script("read line; read never"));
   EXPECT_EQ(stopped.run(one_case, limits, [] { return true; }).status, CaseEnd::Status::Stopped);
 }
 

@@ -1,0 +1,102 @@
+// The corpus of map and rows regions, every candidate on the PTX interpreter, and what these kernels have beyond it.
+#include "tests/support/region_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/schedule.h"
+#include "tests/codegen_cuda/expect_right.h"
+
+namespace anydim::codegen_cuda::testing {
+namespace {
+
+class CudaRegions : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CudaRegions, AgreeWithTheReference) {
+  const tests::RegionCase& one = tests::region_case(GetParam());
+  const auto region = make_region(one.text);
+  expect_right(region, {}, one.few_shapes(), one.tolerance, one.fill);
+  for (const tests::RegionFault& fault : one.faults) {
+    std::vector<ir::Tensor> inputs = real_inputs(*region, fault.symbols);
+    fault.fill(inputs);
+    const ir::KernelError failure = failure_of(region, fault.symbols, inputs);
+    EXPECT_EQ(failure.check, 0);
+    if (fault.value) EXPECT_EQ(failure.value, *fault.value);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, CudaRegions, ::testing::ValuesIn(tests::region_case_names()),
+                         [](const auto& tested) { return tested.param; });
+
+TEST(CudaMap, SurplusBlocksExit) {
+  const auto region = make_region(R"(
+fn @main(%x: Tensor[(n), bf16], %y: Tensor[(n), bf16]) -> Tensor[(n), bf16]
+  where n in [0, 5000] {
+  %a = add(%x, %y)
+  return %a
+})");
+  const CudaTarget target = small_target("h200");
+  const KernelCase kernel = compiled(region, target, {}, candidates(*region, target, {}).front());
+  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+  CaseOptions options;
+  options.capacity = {{"n", 5000}};
+  for (const std::int64_t n : {0, 7, 2049}) EXPECT_EQ(check_case(kernel, module, {{"n", n}}, options), "") << n;
+}
+
+TEST(CudaMap, GathersFromAnEmptyTableReadNothing) {
+  const auto region = make_region(R"(
+fn @main(%table: Tensor[(n, 20), f32], %ids: Tensor[(s), i64]) -> Tensor[(s, 20), f32]
+  where n in [0, 50], s in [0, 50] {
+  %g = gather(%table, %ids) {axis = 0}
+  return %g
+})");
+  const Symbols symbols{{"n", 0}, {"s", 2}};
+  const ir::KernelError failure = failure_of(region, symbols, integer_inputs(*region, symbols));
+  EXPECT_EQ(failure.check, 0);
+}
+
+// Sizes beyond 32 bits are counted in 64, whatever runs now.
+TEST(CudaMap, CountsInSixtyFourBitsWhereRangesAskForIt) {
+  const auto region = make_region(R"(
+fn @main(%x: Tensor[(b, s, 48), f32], %y: Tensor[(s, 48), f32]) -> Tensor[(b, s, 48), f32]
+  where b in [0, 2147483647], s in [0, 2147483647] {
+  %a = add(%x, %y)
+  return %a
+})");
+  const CudaTarget target = small_target("h200");
+  const ir::Schedule schedule = candidates(*region, target, {}).front();
+  const KernelCase wide = compiled(region, target, {}, schedule);
+  EXPECT_NE(wide.source.find("const long long points"), std::string::npos);
+  expect_right(region, target, {}, schedule, {{{"b", 0}, {"s", 3}}, {{"b", 3}, {"s", 5}}});
+  // The bucket's range of b * s proves that 32 bits suffice.
+  const ir::Bucket bucket = bucket_of(std::vector<ir::BucketInterval>(region->region.keys.size(), {0, 1024, 1}));
+  EXPECT_NE(compiled(region, target, bucket, schedule).source.find("const int points"), std::string::npos);
+  expect_right(region, target, bucket, schedule, {{{"b", 3}, {"s", 5}}});
+}
+
+TEST(CudaRows, SoftmaxOfShortRowsInRegisters) {
+  expect_right(make_region(tests::region_case("Softmax").text), bucket_of({{0, 200, 1}, {0, 200, 1}}),
+               pairs("n", {0, 1, 9}, "m", {0, 1, 31, 32, 33, 130}));
+}
+
+TEST(CudaRows, SurplusBlocksExit) {
+  const auto region = make_region(tests::region_case("LayerNormWithResidual").text);
+  const CudaTarget target = small_target("h200");
+  for (const ir::Schedule& schedule : candidates(*region, target, {})) {
+    const KernelCase kernel = compiled(region, target, {}, schedule);
+    CaseOptions options;
+    options.capacity = {{"n", 40}};
+    EXPECT_EQ(check_case(kernel, ptx::parse_ptx(kernel.ptx), {{"n", 3}}, options, 2e-5), "") << to_string(schedule);
+  }
+}
+
+TEST(CudaRows, AWholeTensorIsSplitBetweenBlocks) {
+  const auto region = make_region(tests::region_case("WholeTensor").text);
+  std::set<std::int64_t> splits;
+  for (const ir::Schedule& schedule : candidates(*region, small_target("h200"), {})) splits.insert(schedule.field("split"));
+  EXPECT_GT(splits.size(), 1u);
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda::testing

@@ -1,0 +1,37 @@
+// Regions of the map and rows skeletons with sizes and inputs that show their edges: one corpus for every device's kernels.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/region_fixture.h"
+
+namespace anydim::tests {
+
+using FillInputs = std::function<void(std::vector<ir::Tensor>& inputs)>;  // changes the random inputs
+
+// Inputs that the region's one check refuses.
+struct RegionFault {
+  SymbolValues symbols;
+  FillInputs fill;
+  std::optional<std::int64_t> value{};  // as the error slot has it; absent: any
+};
+
+struct RegionCase {
+  std::string name;
+  std::string text;
+  std::vector<SymbolValues> shapes;
+  std::vector<SymbolValues> interpreted{};  // those for an interpreter, which is slow; empty: all of them
+  double tolerance = 2e-5;
+  FillInputs fill{};
+  std::vector<RegionFault> faults{};
+
+  const std::vector<SymbolValues>& few_shapes() const { return interpreted.empty() ? shapes : interpreted; }
+};
+
+const RegionCase& region_case(const std::string& name);
+std::vector<std::string> region_case_names();
+
+}  // namespace anydim::tests
