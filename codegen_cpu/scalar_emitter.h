@@ -36,6 +36,7 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   };
 
   std::optional<Placed> given(std::int32_t step) override;
+  ir::Interval interval_of(const ir::Dim& dim) override { return kernel_.interval_of(dim); }
   Scope& outermost_of(Scope& scope, std::int32_t step, Scope& floor) override;
   llvm::Value* emit(Scope& home, std::int32_t step, const std::vector<llvm::Value*>& operands) override;
   llvm::Value* holds(Scope& scope, const ir::ScalarStep::Condition& condition) override;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "ir/error.h"
 #include "ir/scalar_program.h"
@@ -115,20 +114,8 @@ std::string ScalarWriter::emit(CodeScope& home, std::int32_t position, const std
   internal_error("a step is written by its kind");
 }
 
-std::vector<Dim> ScalarWriter::extents_that_may_be_empty(const ScalarStep& load) const {
-  std::set<std::int32_t> indices;
-  for (const Dim& dim : load.index)
-    for (const std::int32_t index : ir::steps_mentioned(dim)) indices.insert(index);
-  std::vector<Dim> extents;
-  for (const std::int32_t index : indices) {
-    const Dim& extent = program().step(index).index.at(0);
-    if (kernel_.interval_of(extent).low <= 0) extents.push_back(extent);
-  }
-  return extents;
-}
-
-bool ScalarWriter::conditional(std::int32_t step) const {
-  return !program().guards(step).empty() || !extents_that_may_be_empty(program().step(step)).empty();
+bool ScalarWriter::conditional(std::int32_t step) {
+  return !program().guards(step).empty() || !extents_that_may_be_empty(step).empty();
 }
 
 std::string ScalarWriter::load(CodeScope& home, std::int32_t position) {
@@ -136,10 +123,7 @@ std::string ScalarWriter::load(CodeScope& home, std::int32_t position) {
   const auto& dims = kernel_.buffer_type(at(step.buffer)).dims;
   const std::string offset = write_offset(kernel_, home, load_offset(position), dims);
   const std::string element = widened(kernel_, step.dtype, fmt::format("{}[{}]", kernel_.buffer(at(step.buffer)), bare(offset)));
-  std::string mask = mask_of(home, position);
-  for (const Dim& extent : extents_that_may_be_empty(step)) {
-    mask += (mask.empty() ? "" : " && ") + write_condition(kernel_, home, {ir::Comparison::Less, Dim(0), extent});
-  }
+  const std::string mask = load_mask(home, position);
   return mask.empty() ? element : fmt::format("{} ? {} : {}", mask, element, zero_of(step.dtype));
 }
 

@@ -39,7 +39,7 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   std::vector<ir::Dim> store_index(const ir::Store& store) const;
 
   // Whether a step happens only under a condition: of a Guarded step, or that the dims it is gathered from are not empty.
-  bool conditional(std::int32_t step) const;
+  bool conditional(std::int32_t step);
   // Whether a checked index that a load reads at varies with the variable.
   bool index_varies(std::int32_t load, const ir::DimLeaf& variable) const;
   // Address of the element that a load reads; the checked indices it needs are written in `scope` at the latest.
@@ -50,6 +50,7 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
 
  private:
   std::optional<Placed> given(std::int32_t step) override;
+  ir::Interval interval_of(const ir::Dim& dim) override { return kernel_.interval_of(dim); }
   std::string emit(CodeScope& home, std::int32_t step, const std::vector<std::string>& operands) override;
   std::string holds(CodeScope& scope, const ir::ScalarStep::Condition& condition) override;
   std::string always(CodeScope&) override { return "true"; }
@@ -61,8 +62,6 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   std::string named(CodeScope& home, ir::DType dtype, std::string_view stem, const std::string& expression);
   std::string load(CodeScope& home, std::int32_t step);
   std::string checked_index(CodeScope& home, std::int32_t step, const std::string& index);
-  // Where a load goes through a checked index, 0 stands for one out of range; in an empty dim it is no element at all.
-  std::vector<ir::Dim> extents_that_may_be_empty(const ir::ScalarStep& load) const;
 
   KernelWriter& kernel_;
   CodeScope& floor_;

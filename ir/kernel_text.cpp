@@ -66,8 +66,9 @@ class TextScope {
 
 class TextProgram : public StepPlacer<TextScope, std::string> {
  public:
-  TextProgram(const LoopForm& form, const ScalarProgram& program, TextScope& floor, const std::vector<std::int32_t>& roots)
-      : TextProgram(form.symbols, program, floor, roots) {}
+  // Keeps `symbols` by reference.
+  TextProgram(SymbolTable& symbols, const ScalarProgram& program, TextScope& floor, const std::vector<std::int32_t>& roots)
+      : StepPlacer(KernelProgram(program, roots, 0, symbols), floor), symbols_(symbols) {}
 
   void set_accumulated(std::int32_t slot, TextScope& home) { accumulated_[slot] = &home; }
   // Where elements of scratch are read.
@@ -80,14 +81,12 @@ class TextProgram : public StepPlacer<TextScope, std::string> {
   }
 
  private:
-  TextProgram(SymbolTable symbols, const ScalarProgram& program, TextScope& floor, const std::vector<std::int32_t>& roots)
-      : StepPlacer(KernelProgram(program, roots, 0, symbols), floor) {}
-
   std::optional<Placed> given(std::int32_t step) override {
     const ScalarStep& wanted = program().step(step);
     if (wanted.kind != ScalarStep::Kind::Accumulated) return std::nullopt;
     return Placed{describe_step(wanted), accumulated_.at(wanted.slot)};
   }
+  Interval interval_of(const Dim& dim) override { return bounds(dim, symbols_); }
   TextScope& outermost_of(TextScope&, std::int32_t step, TextScope& floor) override {
     return program().step(step).kind == ScalarStep::Kind::Scratch ? *point_ : floor;
   }
@@ -96,8 +95,10 @@ class TextProgram : public StepPlacer<TextScope, std::string> {
     std::string text = placed.kind == ScalarStep::Kind::Apply ? fmt::format("{}({})", info(placed.op).text, fmt::join(operands, ", "))
                                                               : describe_step(placed);
     if (placed.check >= 0) text += fmt::format(", check {}", placed.check);
-    const bool conditional = placed.kind == ScalarStep::Kind::Load || placed.check >= 0;
-    if (const std::string mask = conditional ? mask_of(home, step) : std::string(); !mask.empty()) text += " if " + mask;
+    std::string mask;
+    if (placed.kind == ScalarStep::Kind::Load) mask = load_mask(home, step);
+    else if (placed.check >= 0) mask = mask_of(home, step);
+    if (!mask.empty()) text += " if " + mask;
     if (placed.kind == ScalarStep::Kind::CheckedIndex) home.define(program().leaf_of(step));
     return named(home, step, placed.dtype, text);
   }
@@ -120,6 +121,7 @@ class TextProgram : public StepPlacer<TextScope, std::string> {
     return name;
   }
 
+  const SymbolTable& symbols_;
   std::map<std::int32_t, TextScope*> accumulated_;
   TextScope* point_ = nullptr;
 };
@@ -132,7 +134,7 @@ std::vector<std::int32_t> steps_of(const std::vector<Store>& stores) {
 
 class KernelText {
  public:
-  explicit KernelText(const LoopForm& form) : form_(form) {
+  explicit KernelText(const LoopForm& form) : form_(form), symbols_(form.symbols) {
     for (const std::string& symbol : form.symbols.names()) root_.define({.symbol = symbol});
     std::visit([this](const auto& skeleton) { write(skeleton); }, form.skeleton);
   }
@@ -142,7 +144,7 @@ class KernelText {
   void write(const MapForm& form) {
     for (const MapPart& part : form.parts) {
       section(root_, form.parts.size() > 1 ? "part" : "", [&](TextScope& floor) {
-        TextProgram program(form_, part.program, floor, steps_of(part.stores));
+        TextProgram program(symbols_, part.program, floor, steps_of(part.stores));
         floor.loops(part.space, [&](TextScope& point) {
           for (const Store& store : part.stores) program.store(point, store);
         });
@@ -162,7 +164,7 @@ class KernelText {
       for (const auto& reduction : stage.reductions) roots.push_back(reduction.step);
       for (const auto& keep : stage.keeps) roots.push_back(keep.step);
       section(row, stage.per_row ? "row result" : "stage", [&](TextScope& floor) {
-        TextProgram program(form_, stage.program, floor, roots);
+        TextProgram program(symbols_, stage.program, floor, roots);
         for (std::int32_t slot = 0; slot < accumulators; ++slot) program.set_accumulated(slot, row);
         floor.loops(stage.per_row ? Space() : inner, [&](TextScope& point) {
           program.set_point(point);
@@ -185,7 +187,7 @@ class KernelText {
     section(root_, "epilogue", [&](TextScope& floor) {
       std::vector<std::int32_t> roots = steps_of(form.stores);
       roots.push_back(form.epilogue_step);
-      TextProgram program(form_, form.epilogue, floor, roots);
+      TextProgram program(symbols_, form.epilogue, floor, roots);
       floor.loops(rows, [&](TextScope& row) {
         row.loops({&form.n, 1}, [&](TextScope& point) {
           program.set_accumulated(0, point);
@@ -203,7 +205,7 @@ class KernelText {
     element("v", form.v, loops(form.batch, {form.key, form.width}));
     element("score", form.score, loops(form.batch, {form.row, form.key}));
     section(root_, "epilogue", [&](TextScope& floor) {
-      TextProgram program(form_, form.epilogue, floor, steps_of(form.stores));
+      TextProgram program(symbols_, form.epilogue, floor, steps_of(form.stores));
       floor.loops(loops(form.batch, {form.row, form.width}), [&](TextScope& point) {
         program.set_accumulated(0, point);
         for (const Store& store : form.stores) program.store(point, store);
@@ -220,7 +222,7 @@ class KernelText {
             std::vector<std::int32_t> roots;
             for (const auto& update : stage.updates) roots.push_back(update.store.step);
             for (const auto& carry : stage.carries) roots.push_back(carry.next);
-            TextProgram program(form_, stage.program, point, roots);
+            TextProgram program(symbols_, stage.program, point, roots);
             for (const auto& carry : stage.carries) program.set_accumulated(carry.slot, point);
             for (const auto& update : stage.updates) program.store(point, update.store, update.combine);
             for (const auto& carry : stage.carries)
@@ -233,7 +235,7 @@ class KernelText {
 
   void write(const CompactForm& form) {
     root_.loops(form.space, [&](TextScope& point) {
-      TextProgram program(form_, form.program, point, {form.selected});
+      TextProgram program(symbols_, form.program, point, {form.selected});
       const std::string selected = program.value(point, form.selected);
       point.line(fmt::format("where {}: positions to {}, count to {}", selected, form.positions, form.count));
     });
@@ -243,7 +245,7 @@ class KernelText {
     root_.loops(form.outer, [&](TextScope& row) {
       row.loops({&form.item, 1}, [&](TextScope& item) {
         item.loops(form.depth, [&](TextScope& point) {
-          TextProgram program(form_, form.program, item, {form.key});
+          TextProgram program(symbols_, form.program, item, {form.key});
           keep_in(point, "key", program.value(point, form.key));
         });
       });
@@ -256,7 +258,7 @@ class KernelText {
   void element(const char* name, const ScalarProgram& steps, const std::vector<Iteration>& space) {
     section(root_, name, [&](TextScope& floor) {
       const auto last = static_cast<std::int32_t>(steps.steps.size()) - 1;
-      TextProgram program(form_, steps, floor, {last});
+      TextProgram program(symbols_, steps, floor, {last});
       floor.loops(space, [&](TextScope& point) {
         program.set_accumulated(0, point);
         keep_in(point, "element", program.value(point, last));
@@ -278,6 +280,7 @@ class KernelText {
   }
 
   const LoopForm& form_;
+  SymbolTable symbols_;
   TextScope root_;
 };
 

@@ -3,11 +3,13 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "ir/error.h"
 #include "ir/kernel_program.h"
+#include "ir/symbols.h"
 
 namespace anydim::ir {
 
@@ -53,6 +55,8 @@ class StepPlacer {
 
   // What stands for a step from outside the program: an Accumulated or Scratch slot, whatever else the caller provides.
   virtual std::optional<Placed> given(std::int32_t step) = 0;
+  // What is known of a dim in this kernel.
+  virtual Interval interval_of(const Dim& dim) = 0;
   // The outermost scope that a step may stand in, as far as its program does not tell: never outside of `floor`.
   virtual Scope& outermost_of(Scope& scope, std::int32_t step, Scope& floor) {
     (void)scope, (void)step;
@@ -118,6 +122,28 @@ class StepPlacer {
       any = any == Value{} ? one : either(scope, any, one);
     }
     return any;
+  }
+
+  // Extents of dims that a load looks into through a checked index, and that may be 0: where one is out of range, 0 stands for it, which in
+  // an empty dim is no element at all.
+  std::vector<Dim> extents_that_may_be_empty(std::int32_t load) {
+    std::set<std::int32_t> indices;
+    for (const Dim& dim : program_.step(load).index)
+      for (const std::int32_t index : steps_mentioned(dim)) indices.insert(index);
+    std::vector<Dim> extents;
+    for (const std::int32_t index : indices)
+      if (const Dim& extent = program_.step(index).index.at(0); interval_of(extent).low <= 0) extents.push_back(extent);
+    return extents;
+  }
+
+  // Where a load happens: where it runs and there is an element. Value{}: everywhere.
+  Value load_mask(Scope& scope, std::int32_t load) {
+    Value mask = mask_of(scope, load);
+    for (const Dim& extent : extents_that_may_be_empty(load)) {
+      const Value some = holds(scope, {Comparison::Less, Dim(0), extent});
+      mask = mask == Value{} ? some : both(scope, mask, some);
+    }
+    return mask;
   }
 
  private:

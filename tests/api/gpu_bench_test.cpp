@@ -1,4 +1,4 @@
-// Operators timed on a pretended GPU, against a pretended cuBLASLt: a kernel takes 1 us there, a fill 1000, products of the library's algorithms 3, 2 and 2.5.
+// Operators timed on a fake GPU, against a fake cuBLASLt: a kernel takes 1 us there, a fill 1000, products of the library's algorithms 3, 2 and 2.5.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "ir/parse.h"
 #include "ir/random_tensor.h"
 #include "tests/support/fake_cublaslt.h"
-#include "tests/support/pretended_gpu.h"
+#include "tests/support/fake_part.h"
 
 namespace anydim {
 namespace {
@@ -17,9 +17,7 @@ using ir::Tensor;
 
 class GpuBench : public testing::Test {
  protected:
-  CompileTarget target() const { return {codegen_cuda::make_cuda_backend(gpu.cuda), gpu.device}; }
-
-  tests::PretendedGpu gpu{"h200"};
+  tests::FakePart gpu{"h200"};
   tests::FakeCublasLt library{*gpu.fake};
   CompileOptions options = [] {
     CompileOptions made{.threads = 1, .keep_kernels = false};
@@ -40,7 +38,7 @@ TEST_F(GpuBench, ProductsInARingOfWeightsWithAWarmAndWithAColdCache) {
   const std::int64_t before = gpu.fake->bytes_in_use();
   const GpuMatmul shape{.m = 24, .n = 32, .k = 64, .copies = 3};
   const auto times =
-      time_matmul(target(), {shape, {.m = 5, .n = 32, .k = 64, .copies = 3}}, options, {.cache_extremes = true, .repetitions = 3});
+      time_matmul(gpu.target, {shape, {.m = 5, .n = 32, .k = 64, .copies = 3}}, options, {.cache_extremes = true, .repetitions = 3});
   ASSERT_EQ(times.size(), 2u);
   for (const GpuMatmulTimes& one : times) {
     EXPECT_EQ(one.algorithms, 3);  // one of the four that are offered does not run
@@ -60,14 +58,14 @@ TEST_F(GpuBench, ProductsInARingOfWeightsWithAWarmAndWithAColdCache) {
 }
 
 TEST_F(GpuBench, WithoutALibraryResultsAreChecked) {
-  const auto times = time_matmul(target(), {{.m = 3, .n = 32, .k = 64, .copies = 2}}, options, {.library = false, .repetitions = 3});
+  const auto times = time_matmul(gpu.target, {{.m = 3, .n = 32, .k = 64, .copies = 2}}, options, {.library = false, .repetitions = 3});
   expect_samples(times.at(0).ring, 1, 0, 0);
   EXPECT_EQ(times[0].cold.ours.median, 0);
   EXPECT_LT(times[0].largest_difference, 0.01);
   EXPECT_GT(times[0].largest_difference, 0);
   const std::vector<GpuAttention> shapes{{.batch = 2, .heads = 3, .length = 19, .head = 32},
                                          {.heads = 2, .head = 32, .lengths = {3, 40, 17}}};
-  for (const GpuAttentionTimes& one : time_attention(target(), shapes, options, 3)) {
+  for (const GpuAttentionTimes& one : time_attention(gpu.target, shapes, options, 3)) {
     EXPECT_NEAR(1e6 * one.ours.median, 1, 1e-3);
     EXPECT_LT(one.largest_difference, 0.01);
     EXPECT_GT(one.largest_difference, 0);
@@ -75,9 +73,9 @@ TEST_F(GpuBench, WithoutALibraryResultsAreChecked) {
 }
 
 TEST_F(GpuBench, ALibraryThatIsMissingIsNamed) {
-  EXPECT_NE(library_missing(target(), "/nowhere/libcublasLt.so").find("/nowhere/libcublasLt.so"), std::string::npos);
+  EXPECT_NE(library_missing(gpu.target, "/nowhere/libcublasLt.so").find("/nowhere/libcublasLt.so"), std::string::npos);
   gpu.device->use(runtime::cuda::CublasLt::make(gpu.device->shared_context(), library.functions()));
-  EXPECT_EQ(library_missing(target(), ""), "");
+  EXPECT_EQ(library_missing(gpu.target, ""), "");
 }
 
 // A plain copy shares its memory.

@@ -1,4 +1,4 @@
-// The policy `library`: products by a pretended cuBLASLt beside generated kernels on the PTX interpreter, through runtime's CUDA path, graphs and all.
+// The policy `library`: products by a fake cuBLASLt beside generated kernels on the PTX interpreter, through runtime's CUDA path, graphs and all.
 #include <gtest/gtest.h>
 
 #include <unistd.h>

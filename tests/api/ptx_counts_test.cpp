@@ -6,7 +6,7 @@
 
 #include "api/anydim.h"
 #include "ir/parse.h"
-#include "tests/support/pretended_part.h"
+#include "tests/support/fake_part.h"
 #include "tests/support/random_tensors.h"
 
 namespace anydim {
@@ -19,7 +19,7 @@ using tests::random_numbers;
 // `inputs(size, random)` for sizes that grow and shrink; results are the evaluator's, bit for bit.
 template <typename Inputs>
 void expect_same(const char* text, const std::vector<std::int64_t>& sizes, const Inputs& inputs) {
-  tests::PretendedPart part("h200");
+  tests::FakePart part("h200");
   const auto executable = compile_for(part.target, ir::parse(text), part.options);
   runtime::Context context(executable);
   std::mt19937 random(7);
@@ -123,7 +123,7 @@ fn @main(%x: Tensor[(n), f32]) where n in [1, 500] {
 
 // A call that is broken off in the middle of a loop; memory is flat before and after.
 TEST(PtxControl, MemoryLimitWithinALoop) {
-  tests::PretendedPart part("h200");
+  tests::FakePart part("h200");
   part.options.memory_limit = 100'000;
   const char* text = R"(
 fn @main(%x: Tensor[(n), f32]) where n in [1, 100000] {
@@ -235,7 +235,7 @@ fn @once(%y: Tensor[(n, 4), f32]) -> Tensor[(n, 4), f32] {
 
 // More launches than the argument buffer has rows, none of which the host waits for.
 TEST(PtxControl, LoopsThatFetchNothingWaitOnlyWhereTheirRowsAreTaken) {
-  tests::PretendedPart part("h200");
+  tests::FakePart part("h200");
   const char* text = R"(
 fn @main(%x: Tensor[(n), f32], %k: Tensor[(), i64]) where n in [1, 100000] {
   %r = loop(%k, none, %x) body(%i, %on, %acc) {

@@ -10,14 +10,14 @@
 #include "api/schedule_choice.h"
 #include "ir/parse.h"
 #include "tests/runtime/temporary_folder.h"
-#include "tests/support/pretended_part.h"
+#include "tests/support/fake_part.h"
 #include "tests/support/random_tensors.h"
 
 namespace anydim {
 namespace {
 
 using ir::Tensor;
-using tests::PretendedPart;
+using tests::FakePart;
 using tests::random_texts;
 
 class PtxProgram : public testing::TestWithParam<const char*> {};
@@ -29,7 +29,7 @@ bool lacks_compiler(const Error& error) {
 
 TEST_P(PtxProgram, TinyBertAgreesWithTheReferenceOnTheStreamAndInGraphs) {
   const std::string model = "../models/tiny_bert.onnx";
-  PretendedPart part(GetParam());
+  FakePart part(GetParam());
   std::shared_ptr<const runtime::Executable> executable;
   try {
     executable = compile_for(part.target, load_model(model), part.options);
@@ -43,12 +43,7 @@ TEST_P(PtxProgram, TinyBertAgreesWithTheReferenceOnTheStreamAndInGraphs) {
   const auto expect_right = [&](std::int64_t batch, std::int64_t length, unsigned seed) {
     const std::vector<Tensor> inputs = random_texts(inputs_of(executable->program()), batch, length, seed);
     const std::vector<Tensor> want = evaluate_reference(reference, inputs);
-    std::vector<Tensor> got;
-    try {
-      got = context.run(inputs);
-    } catch (const Error& error) {
-      FAIL() << error.what() << "\n" << part.gpu->findings();
-    }
+    const std::vector<Tensor> got = part.reporting([&] { return context.run(inputs); });
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t o = 0; o < want.size(); ++o) {
       ASSERT_EQ(got[o].dims(), want[o].dims());
@@ -67,7 +62,7 @@ TEST_P(PtxProgram, TinyBertAgreesWithTheReferenceOnTheStreamAndInGraphs) {
 
 TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
   const std::string file = "../models/tiny_bert.onnx";
-  PretendedPart part(GetParam());
+  FakePart part(GetParam());
   part.options.masked_rows = MaskedRows::Zero;
   std::shared_ptr<const Model> model;
   try {
@@ -83,12 +78,7 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
   for (const auto& [batch, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{{3, 10}, {3, 10}, {3, 9}}) {
     const std::vector<Tensor> inputs = random_texts(model->inputs(), batch, length, 7);
     const std::vector<Tensor> want = evaluate_reference(reference, inputs);
-    std::vector<Tensor> got;
-    try {
-      got = context.run(inputs);
-    } catch (const Error& error) {
-      FAIL() << error.what() << "\n" << part.gpu->findings();
-    }
+    const std::vector<Tensor> got = part.reporting([&] { return context.run(inputs); });
     EXPECT_EQ(context.packed_rows(), batch * (length / 2 + 1));
     for (std::size_t o = 0; o < want.size(); ++o) {
       ASSERT_EQ(got[o].dims(), want[o].dims());
@@ -107,7 +97,7 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
 // Texts end to end, without a mask: rows as those of the padded reference. On the stream, captured, and replayed for fewer rows and texts.
 TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
   const std::string file = "../models/tiny_bert.onnx";
-  PretendedPart part(GetParam());
+  FakePart part(GetParam());
   std::shared_ptr<const Model> model;
   try {
     model = Model::compile(part.target, load_model(file), part.options);
@@ -162,7 +152,7 @@ TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
 // Sizes that only the data tells: what comes behind them runs at the size that the device counted.
 TEST_P(PtxProgram, SizesThatOnlyTheDataTells) {
   const std::string file = "../models/data_dependent.onnx";
-  PretendedPart part(GetParam());
+  FakePart part(GetParam());
   std::shared_ptr<const runtime::Executable> executable;
   try {
     executable = compile_for(part.target, load_model(file), part.options);
@@ -205,7 +195,7 @@ fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
   const std::vector<Tensor> want = evaluate_reference(ir::parse(text), given);
   int trials[] = {1, 0};
   for (const int wanted : trials) {
-    PretendedPart part("h200");
+    FakePart part("h200");
     part.options.keep_kernels = true;
     part.options.cache_folder = folder.path();
     part.target.backend = std::make_shared<const ChosenSchedules>(part.target.backend, parse_schedule_filter("matmul_wgmma"));

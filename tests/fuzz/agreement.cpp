@@ -49,7 +49,7 @@ class Comparison {
       if (!evaluate_all(typed)) return {.refused = true};
       tolerance_ = has_halves(typed.functions[0]) ? options_.half_tolerance : options_.tolerance;
       symbolic();
-      pretended_gpu();
+      fake_gpu();
       bucketed();
       exact();
       static_program();
@@ -98,15 +98,15 @@ class Comparison {
   }
 
   // The same kernels, launched by the CUDA side of runtime.
-  void pretended_gpu() {
-    stage_ = "pretended GPU: compile";
+  void fake_gpu() {
+    stage_ = "fake GPU: compile";
     FakeCuda fake(host_kernel_gpu());
     const auto device = std::make_shared<runtime::cuda::CudaDevice>(runtime::cuda::DeviceContext::open(fake.driver()));
     CompileOptions options = compile_options(Policy::Symbolic);
     options.keep_kernels = false;
     runtime::Context context(compile_for({host_kernel_backend(target_.backend), device}, graph_.module, options));
-    expect_same("pretended GPU", in_order(context, "pretended GPU"), symbolic_);
-    expect_same("pretended GPU: order of calls", reversed(context, "pretended GPU"), symbolic_);
+    expect_same("fake GPU", in_order(context, "fake GPU"), symbolic_);
+    expect_same("fake GPU: order of calls", reversed(context, "fake GPU"), symbolic_);
   }
 
   void bucketed() {

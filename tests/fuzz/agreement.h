@@ -32,8 +32,8 @@ struct Agreement {
 };
 
 // Every call, in order and then in reverse on the same context, on the virtual machine under the policies symbolic, bucketed (whole tables) and exact
-// (before and after its kernels are there), symbolic once more on a pretended GPU with the same kernels, and for some calls as a static
-// program of their shapes. Results lie within the tolerance of the evaluator's; for the same kernels (order of calls, processor and pretended GPU, bucketed
+// (before and after its kernels are there), symbolic once more on a fake GPU with the same kernels, and for some calls as a static
+// program of their shapes. Results lie within the tolerance of the evaluator's; for the same kernels (order of calls, processor and fake GPU, bucketed
 // and exact before its kernels, a call twice) they are equal bit for bit. A graph that the evaluator refuses agrees. Nothing is thrown:
 // an error of any kind is a disagreement.
 Agreement agreement(const RandomGraph& graph, const CompileTarget& target, const AgreementOptions& options = {});

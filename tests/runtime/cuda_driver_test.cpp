@@ -46,13 +46,13 @@ TEST(CudaDriver, OldVersionIsRefused) {
 TEST(CudaDriver, NoDevice) { EXPECT_EQ(refusal({.devices = 0}), "the CUDA driver finds no GPU; use --device cpu"); }
 
 TEST(CudaDriver, OldDeviceIsRefused) {
-  EXPECT_EQ(refusal({.capability = 75}), "the GPU (Pretended GPU) has compute capability 7.5; kernels need 8.0 or newer; use --device cpu");
+  EXPECT_EQ(refusal({.capability = 75}), "the GPU (Fake GPU) has compute capability 7.5; kernels need 8.0 or newer; use --device cpu");
 }
 
 TEST(CudaDriver, PropertiesAreThoseOfTheDevice) {
   const tests::FakeCuda fake(tests::host_kernel_gpu());
   const auto context = cuda::DeviceContext::open(fake.driver());
-  EXPECT_EQ(context->properties().name, "Pretended GPU");
+  EXPECT_EQ(context->properties().name, "Fake GPU");
   EXPECT_EQ(context->properties().capability, 90);
   EXPECT_EQ(context->properties().driver_version, 13000);
   EXPECT_EQ(context->properties().memory_bytes, std::int64_t{1} << 30);

@@ -274,13 +274,13 @@ TEST_F(CudaSessionTest, KernelsThatDoNotFitTheDeviceAreRefusedAndCallsGoOn) {
     return failure(ErrorKind::Resource, [&] { device_->load(region, {.bucket = {}, .schedule = plain}, kernel, std::nullopt); });
   };
   EXPECT_EQ(refusal([](ir::DeviceLaunch& launch) { launch.block = {512, 4, 1}; }),
-            "region scale, schedule plain: the schedule wants 2048 threads a block, the GPU has at most 1024 (Pretended GPU)");
+            "region scale, schedule plain: the schedule wants 2048 threads a block, the GPU has at most 1024 (Fake GPU)");
   EXPECT_EQ(
       refusal([](ir::DeviceLaunch& launch) { launch.shared_bytes = 300'000; }),
-      "region scale, schedule plain: the schedule wants 300000 bytes of shared memory a block, the GPU has at most 232448 (Pretended GPU)");
+      "region scale, schedule plain: the schedule wants 300000 bytes of shared memory a block, the GPU has at most 232448 (Fake GPU)");
   const std::string foreign = refusal([&](ir::DeviceLaunch&) { fake_.fail("module_load", cuda::no_binary_for_device); });
   EXPECT_TRUE(foreign.starts_with("region scale, schedule plain: the driver (CUDA 13.0) does not accept the compiled kernel, ")) << foreign;
-  EXPECT_TRUE(foreign.ends_with("; a driver as new as the NVRTC library, or an older NVRTC library, helps (Pretended GPU)")) << foreign;
+  EXPECT_TRUE(foreign.ends_with("; a driver as new as the NVRTC library, or an older NVRTC library, helps (Fake GPU)")) << foreign;
   expect_scaled(context.run({test::ramp(33)})[0], 33);
 }
 

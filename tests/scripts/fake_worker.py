@@ -33,7 +33,7 @@ for line in sys.stdin:
                         for size in case["sizes"]]
         end["launches"] = [{}] * launches
     if case["kind"] == "information":
-        end = {"end": case["id"], "gpu": "pretended, compute capability 9.0"}
+        end = {"end": case["id"], "gpu": "fake, compute capability 9.0"}
     if case["kind"] == "schedules":
         end = {"end": case["id"], "schedules": {"matmul_mma bm=64": [{"m": 1, "estimate_us": 2.0}], "matmul_wgmma bm=128": [{"m": 8, "estimate_us": 1.0}]}}
     if fate == "absent":

@@ -1,4 +1,4 @@
-// A cuBLASLt for tests: the table of functions that runtime opens with dlopen, over a pretended GPU. It is strict about what a real one would refuse:
+// A cuBLASLt for tests: the table of functions that runtime opens with dlopen, over a fake GPU. It is strict about what a real one would refuse:
 // sizes of attributes, descriptions that do not fit together, a workspace that is missing or misaligned. It offers four algorithms, which take 3, 2 and 2.5 us
 // but for the second, which never runs.
 #pragma once

@@ -187,7 +187,7 @@ void add_device(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     return state->enter("device_get");
   };
   driver.device_name = [](char* name, int length, cuda::DeviceNumber) {
-    std::strncpy(name, "Pretended GPU", static_cast<std::size_t>(length));
+    std::strncpy(name, "Fake GPU", static_cast<std::size_t>(length));
     return cuda::success;
   };
   driver.device_attribute = [state](int* value, cuda::DeviceAttribute attribute, cuda::DeviceNumber) {

@@ -1,4 +1,4 @@
-// A CUDA driver for tests: the table of functions that runtime opens with dlopen, over a pretended GPU. Work on a stream is carried out as late as the
+// A CUDA driver for tests: the table of functions that runtime opens with dlopen, over a fake GPU. Work on a stream is carried out as late as the
 // driver allows (when something waits for it), so host memory that is read or reused too early shows; faults can be injected.
 #pragma once
 

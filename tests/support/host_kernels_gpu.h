@@ -1,4 +1,4 @@
-// A pretended GPU whose kernels are CPU code: any backend for the CPU then serves the CUDA side of runtime, so that whole programs run through
+// A fake GPU whose kernels are CPU code: any backend for the CPU then serves the CUDA side of runtime, so that whole programs run through
 // its streams, plan blocks and graphs without a CUDA compiler.
 #pragma once
 

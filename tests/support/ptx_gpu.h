@@ -1,4 +1,4 @@
-// A pretended GPU that runs PTX on the interpreter: what NVRTC emits goes through runtime's CUDA path as it would on hardware.
+// A fake GPU that runs PTX on the interpreter: what NVRTC emits goes through runtime's CUDA path as it would on hardware.
 #pragma once
 
 #include <memory>

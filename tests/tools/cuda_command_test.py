@@ -1,5 +1,5 @@
-"""The command on a GPU that is pretended: a driver over the PTX interpreter (tests/support/pretended_driver.cpp), real NVRTC. What a user sees of every fault, and that what
-comes after it works. ANYDIM names the command, CAMPAIGN_WORKER the worker of the GPU campaign, PRETENDED_DRIVER the driver's folder, NVRTC the compiler's."""
+"""The command on a fake GPU: a driver over the PTX interpreter (tests/support/fake_libcuda.cpp), real NVRTC. What a user sees of every fault, and that what
+comes after it works. ANYDIM names the command, CAMPAIGN_WORKER the worker of the GPU campaign, FAKE_LIBCUDA the driver's folder, NVRTC the compiler's."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ PROGRAM = """fn @main(%x: Tensor[(n, 8), f32]) where n in [0, 1000] {
 USE_THE_CPU = "use --device cpu"
 
 
-class OnAPretendedGpu(unittest.TestCase):
+class OnAFakeGpu(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="anydim_gpu_")
         self.addCleanup(folder.cleanup)
@@ -32,8 +32,8 @@ class OnAPretendedGpu(unittest.TestCase):
         npy(self.folder / "x.npy", "<f4", (count, 8), struct.pack(f"<{8 * count}f", *(0.25 * (i % 7) - 0.5 for i in range(8 * count))))
 
     def anydim(self, *words, program="ANYDIM", gpu="", libraries=(), text=None):
-        path = ":".join([*map(str, libraries), os.environ["PRETENDED_DRIVER"], os.environ["NVRTC"], os.environ.get("LD_LIBRARY_PATH", "")])
-        environment = {**os.environ, "HOME": str(self.folder), "LD_LIBRARY_PATH": path, "ANYDIM_PRETENDED_GPU": gpu}
+        path = ":".join([*map(str, libraries), os.environ["FAKE_LIBCUDA"], os.environ["NVRTC"], os.environ.get("LD_LIBRARY_PATH", "")])
+        environment = {**os.environ, "HOME": str(self.folder), "LD_LIBRARY_PATH": path, "ANYDIM_FAKE_GPU": gpu}
         for name in ("CUDA_PATH", "CUDA_HOME", "XDG_CACHE_HOME"):
             environment.pop(name, None)
         return subprocess.run([os.environ[program], *words], cwd=self.folder, env=environment, input=text, capture_output=True, text=True, timeout=120, check=False)
@@ -60,11 +60,11 @@ class OnAPretendedGpu(unittest.TestCase):
             self.assertEqual(self.works(), expected)  # kernels of the cache
 
     def test_doctor_describes_the_gpu(self):
-        self.assertRegex(self.anydim("doctor").stdout, r"gpu +Pretended GPU, compute capability 13\.0, 2 multiprocessors at up to 1000 MHz, 1073741824 bytes, driver for CUDA 13\.0\n")
+        self.assertRegex(self.anydim("doctor").stdout, r"gpu +Fake GPU, compute capability 13\.0, 2 multiprocessors at up to 1000 MHz, 1073741824 bytes, driver for CUDA 13\.0\n")
 
     def test_products_beside_the_librarys(self):
         """A kernel takes 1 us here, the library's first choice 3 and its best 2 (tests/support/fake_cublaslt.h)."""
-        words = ("bench", "--op", "matmul", "--device", "cuda", "--policy", "symbolic", "--cache-dir", "kernels", "--vs", "cublas", "--library-path", os.environ["PRETENDED_DRIVER"] + "/libcuda.so.1",
+        words = ("bench", "--op", "matmul", "--device", "cuda", "--policy", "symbolic", "--cache-dir", "kernels", "--vs", "cublas", "--library-path", os.environ["FAKE_LIBCUDA"] + "/libcuda.so.1",
                  "5,64,32")
         told = self.anydim(*words, "--json")
         self.assertEqual(told.returncode, 0, told.stderr)
@@ -87,7 +87,7 @@ class OnAPretendedGpu(unittest.TestCase):
         self.refused(6, r"the CUDA driver offers version 11\.8, but 12\.0 is needed; install a newer driver \(525 or newer\)", gpu="version=11080")
 
     def test_an_old_device(self):
-        self.refused(6, rf"the GPU \(Pretended GPU\) has compute capability 7\.5; kernels need 8\.0 or newer; {USE_THE_CPU}", gpu="capability=75")
+        self.refused(6, rf"the GPU \(Fake GPU\) has compute capability 7\.5; kernels need 8\.0 or newer; {USE_THE_CPU}", gpu="capability=75")
 
     def test_memory_exhausted(self):
         self.rows(1000)

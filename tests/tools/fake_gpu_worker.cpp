@@ -4,28 +4,28 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/campaign/worker/campaign_cases.h"
-#include "tests/support/pretended_gpu.h"
+#include "tests/support/fake_part.h"
 #include "tools/cases.h"
 
 namespace anydim {
 namespace {
 
 int work(const char* part) {
-  tests::PretendedGpu pretended(part);
+  tests::FakePart fake(part);
   CompileOptions options;
   options.threads = 1;
   options.keep_kernels = false;
   campaign::CampaignCases cases(options,
                                 [&](bool checked) {
-                                  pretended.cuda.checked = checked;
-                                  return CompileTarget{codegen_cuda::make_cuda_backend(pretended.cuda), pretended.device};
+                                  fake.cuda.checked = checked;
+                                  return CompileTarget{codegen_cuda::make_cuda_backend(fake.cuda), fake.device};
                                 },
-                                {pretended.cuda.target.architecture, campaign::RawCode::Ptx});
+                                {fake.cuda.target.architecture, campaign::RawCode::Ptx});
   try {
     tools::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin);
     return 0;
   } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n%s", error.what(), pretended.gpu->findings().c_str());
+    std::fprintf(stderr, "%s\n%s", error.what(), fake.gpu->findings().c_str());
     return static_cast<int>(error.kind());
   }
 }

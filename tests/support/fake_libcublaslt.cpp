@@ -1,13 +1,13 @@
-// cuBLASLt's functions over the pretended GPU, in the same file as the driver's, whose streams they work on: `--library-path` names it.
+// cuBLASLt's functions over the fake GPU, in the same file as the driver's, whose streams they work on: `--library-path` names it.
 #include "tests/support/fake_cublaslt.h"
-#include "tests/support/pretended_driver.h"
+#include "tests/support/fake_libcuda.h"
 
 namespace anydim::tests {
 namespace {
 
 const runtime::cuda::CublasLtFunctions& functions() {
-  static const auto* pretended = new runtime::cuda::CublasLtFunctions(FakeCublasLt(pretended_cuda()).functions());
-  return *pretended;
+  static const auto* made = new runtime::cuda::CublasLtFunctions(FakeCublasLt(process_cuda()).functions());
+  return *made;
 }
 
 }  // namespace

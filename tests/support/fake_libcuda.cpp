@@ -1,6 +1,6 @@
 // A libcuda.so.1 over the PTX interpreter, for commands that open the driver themselves: tests put its folder on the loader's path.
 //
-// ANYDIM_PRETENDED_GPU holds words NAME=NUMBER: devices, version (of the driver), capability, memory (bytes), fault (kernels that run before one faults) and
+// ANYDIM_FAKE_GPU holds words NAME=NUMBER: devices, version (of the driver), capability, memory (bytes), fault (kernels that run before one faults) and
 // result (of that fault, a CUresult; 700 where absent). The capability is newer than any known part's, so that kernels come as PTX.
 #include <cstdlib>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/pretended_driver.h"
+#include "tests/support/fake_libcuda.h"
 #include "tests/support/ptx_gpu.h"
 
 namespace anydim::tests {
@@ -18,15 +18,15 @@ namespace {
 namespace cuda = runtime::cuda;
 
 long long setting(std::string_view name, long long otherwise) {
-  const char* settings = std::getenv("ANYDIM_PRETENDED_GPU");
+  const char* settings = std::getenv("ANYDIM_FAKE_GPU");
   std::istringstream words(settings == nullptr ? "" : settings);
   for (std::string word; words >> word;)
     if (word.starts_with(name) && word.substr(name.size()).starts_with("=")) return std::stoll(word.substr(name.size() + 1));
   return otherwise;
 }
 
-struct PretendedDriver {
-  PretendedDriver() {
+struct FakeLibcuda {
+  FakeLibcuda() {
     ptx::MachineOptions machine;
     machine.architecture = "sm_120";
     FakeCudaOptions options;
@@ -44,12 +44,12 @@ struct PretendedDriver {
   std::shared_ptr<const cuda::Driver> table;
 };
 
-const PretendedDriver& pretended() {
-  static const auto* made = new PretendedDriver;
+const FakeLibcuda& library() {
+  static const auto* made = new FakeLibcuda;
   return *made;
 }
 
-const cuda::Driver& driver() { return *pretended().table; }
+const cuda::Driver& driver() { return *library().table; }
 
 template <auto Member>
 struct Forward;
@@ -68,7 +68,7 @@ void* find(std::string_view wanted) {
 
 }  // namespace
 
-FakeCuda& pretended_cuda() { return *pretended().fake; }
+FakeCuda& process_cuda() { return *library().fake; }
 
 }  // namespace anydim::tests
 

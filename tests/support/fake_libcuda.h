@@ -1,4 +1,4 @@
-// The pretended GPU of this process (pretended_driver.cpp), for libraries that work on its streams.
+// The fake GPU of this process (fake_libcuda.cpp), for libraries that work on its streams.
 #pragma once
 
 #include "tests/support/fake_cuda_driver.h"
@@ -6,6 +6,6 @@
 namespace anydim::tests {
 
 // Lives as long as the process: whoever opened the library may call it until the very end.
-FakeCuda& pretended_cuda();
+FakeCuda& process_cuda();
 
 }  // namespace anydim::tests
