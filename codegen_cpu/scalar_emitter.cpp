@@ -86,7 +86,8 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position, const std:
     case ScalarStep::Kind::Extent: return emit_index_lanes(kernel_, home, step.index.at(0));
     case ScalarStep::Kind::Load: {
       const auto buffer = static_cast<std::size_t>(step.buffer);
-      return load_elements(kernel_, home, kernel_.buffer(buffer), step.dtype, offset_of(buffer, step.index), load_mask(home, position), true);
+      return load_elements(kernel_, home, kernel_.buffer(buffer), step.dtype, offset_of(buffer, step.index), load_mask(home, position),
+                           true);
     }
     case ScalarStep::Kind::Scratch: {
       const ScratchSlot& slot = scratch_.at(step.slot);

@@ -114,9 +114,7 @@ std::string ScalarWriter::emit(CodeScope& home, std::int32_t position, const std
   internal_error("a step is written by its kind");
 }
 
-bool ScalarWriter::conditional(std::int32_t step) {
-  return !program().guards(step).empty() || !extents_that_may_be_empty(step).empty();
-}
+bool ScalarWriter::conditional(std::int32_t step) { return !program().guards(step).empty() || !extents_that_may_be_empty(step).empty(); }
 
 std::string ScalarWriter::load(CodeScope& home, std::int32_t position) {
   const ScalarStep& step = program().step(position);

@@ -39,7 +39,7 @@ std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapP
   const ir::Iteration& run = part.space.back();
   if (!long_enough(run)) return std::nullopt;
   CodeScope nowhere;
-  const ScalarWriter program(kernel, part.program, nowhere, roots_of(part));
+  ScalarWriter program(kernel, part.program, nowhere, roots_of(part));
   for (const ir::Store& store : part.stores) {
     if (!runs_along(program.store_offset(store), run.variable)) return std::nullopt;
   }

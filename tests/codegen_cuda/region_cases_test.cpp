@@ -44,18 +44,6 @@ fn @main(%x: Tensor[(n), bf16], %y: Tensor[(n), bf16]) -> Tensor[(n), bf16]
   for (const std::int64_t n : {0, 7, 2049}) EXPECT_EQ(check_case(kernel, module, {{"n", n}}, options), "") << n;
 }
 
-TEST(CudaMap, GathersFromAnEmptyTableReadNothing) {
-  const auto region = make_region(R"(
-fn @main(%table: Tensor[(n, 20), f32], %ids: Tensor[(s), i64]) -> Tensor[(s, 20), f32]
-  where n in [0, 50], s in [0, 50] {
-  %g = gather(%table, %ids) {axis = 0}
-  return %g
-})");
-  const Symbols symbols{{"n", 0}, {"s", 2}};
-  const ir::KernelError failure = failure_of(region, symbols, integer_inputs(*region, symbols));
-  EXPECT_EQ(failure.check, 0);
-}
-
 // Sizes beyond 32 bits are counted in 64, whatever runs now.
 TEST(CudaMap, CountsInSixtyFourBitsWhereRangesAskForIt) {
   const auto region = make_region(R"(

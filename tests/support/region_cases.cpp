@@ -116,6 +116,15 @@ fn @main(%table: Tensor[(30, 20), f32], %ids: Tensor[(b, s), i64], %extra: Tenso
 })",
        .shapes = {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 17}}},
        .faults = {{{{"b", 2}, {"s", 3}}, integers_at(1, {{4, 30}}), 30}, {{{"b", 2}, {"s", 3}}, integers_at(1, {{4, -31}}), -31}}},
+      {.name = "GathersFromATableThatMayBeEmpty",
+       .text = R"(
+fn @main(%table: Tensor[(n, 20), f32], %ids: Tensor[(s), i64]) -> Tensor[(s, 20), f32]
+  where n in [0, 50], s in [0, 50] {
+  %g = gather(%table, %ids) {axis = 0}
+  return %g
+})",
+       .shapes = {{{"n", 0}, {"s", 0}}, {{"n", 50}, {"s", 1}}, {{"n", 50}, {"s", 17}}},
+       .faults = {{{{"n", 0}, {"s", 1}}, integers_at(1, {{0, 7}}), 7}}},
       {.name = "GathersAlongTheLastAxis",
        .text = R"(
 fn @main(%x: Tensor[(b, 30), f32], %ids: Tensor[(s), i32]) -> Tensor[(b, s), f32]
