@@ -8,6 +8,7 @@
 
 #include "ir/affine.h"
 #include "ir/derive.h"
+#include "ir/kernel_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -29,16 +30,8 @@ bool reads_product(const ScalarProgram& program, std::int32_t step) {
   if (std::any_of(here.operands.begin(), here.operands.end(), [&](std::int32_t operand) { return reads_product(program, operand); }))
     return true;
   for (const Dim& dim : here.index)
-    for (const ir::DimLeaf& leaf : dim.leaves())
-      if (leaf.is_step() && reads_product(program, leaf.step())) return true;
-  return false;
-}
-
-bool mentions(const ScalarProgram& program, const Dim& dim, const ir::DimLeaf& variable) {
-  for (const ir::DimLeaf& leaf : dim.leaves()) {
-    if (leaf == variable) return true;
-    if (leaf.is_step() && depends_on(program, leaf.step(), variable)) return true;
-  }
+    for (const std::int32_t index : ir::steps_mentioned(dim))
+      if (reads_product(program, index)) return true;
   return false;
 }
 
@@ -232,23 +225,13 @@ bool row_surely_sees(const std::vector<Condition>& conditions, const ir::Attenti
 
 }  // namespace
 
-bool depends_on(const ScalarProgram& program, std::int32_t step, const ir::DimLeaf& variable) {
-  const ScalarStep& here = at(program, step);
-  return std::any_of(here.operands.begin(), here.operands.end(),
-                     [&](std::int32_t operand) { return depends_on(program, operand, variable); }) ||
-         std::any_of(here.index.begin(), here.index.end(), [&](const Dim& dim) { return mentions(program, dim, variable); }) ||
-         std::any_of(here.conditions.begin(), here.conditions.end(), [&](const Condition& condition) {
-           return mentions(program, condition.left, variable) || mentions(program, condition.right, variable);
-         });
-}
-
 AttentionScore attention_score(const ir::AttentionForm& form) {
   const ScalarProgram program = with_choice_added(form.score);
   const auto sum = as_sum(program, last_step(program));
   if (!sum || !(sum->scale > 0)) return {.form = ScoreForm::Plain, .scale = 1, .program = form.score};
   if (sum->added.empty()) return {.form = ScoreForm::Scaled, .scale = sum->scale, .program = {}};
   AttentionScore score{.form = ScoreForm::Column, .scale = sum->scale, .program = added_program(program, sum->added)};
-  if (depends_on(score.program, last_step(score.program), form.row.variable)) score.form = ScoreForm::Element;
+  if (ir::varies(score.program.steps, last_step(score.program), form.row.variable)) score.form = ScoreForm::Element;
   return score;
 }
 

@@ -34,7 +34,4 @@ inline const ir::DimLeaf first_row_leaf = ir::loop_leaf(ir::LoopRole::Bound, 0),
 
 KeyRange key_range(const ir::AttentionForm& form, const ir::SymbolTable& symbols);
 
-// The step's value varies with the loop variable.
-bool depends_on(const ir::ScalarProgram& program, std::int32_t step, const ir::DimLeaf& variable);
-
 }  // namespace anydim::codegen_cuda

@@ -62,7 +62,7 @@ void ScalarWriter::place_store(CodeScope& scope, const ir::Store& store) {
 
 bool ScalarWriter::index_varies(std::int32_t load, const ir::DimLeaf& variable) const {
   return std::ranges::any_of(program().step(load).index, [&](const Dim& dim) {
-    return std::ranges::any_of(ir::steps_mentioned(dim), [&](std::int32_t step) { return program().varies(step, variable); });
+    return std::ranges::any_of(ir::steps_mentioned(dim), [&](std::int32_t step) { return ir::varies(program().steps(), step, variable); });
   });
 }
 

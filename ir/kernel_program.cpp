@@ -69,15 +69,15 @@ bool KernelProgram::divides_by_reduction(std::int32_t position) const {
          reduced_[static_cast<std::size_t>(division.operands[1])];
 }
 
-bool KernelProgram::varies(std::int32_t position, const DimLeaf& leaf) const {
-  const ScalarStep& varying = step(position);
+bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimLeaf& leaf) {
+  const ScalarStep& varying = steps[static_cast<std::size_t>(position)];
   const auto mentions = [&](const Dim& dim) {
-    return dim.mentions(leaf) || std::ranges::any_of(steps_mentioned(dim), [&](std::int32_t index) { return varies(index, leaf); });
+    return dim.mentions(leaf) || std::ranges::any_of(steps_mentioned(dim), [&](std::int32_t index) { return varies(steps, index, leaf); });
   };
   return std::ranges::any_of(varying.index, mentions) ||
          std::ranges::any_of(varying.conditions,
                              [&](const auto& condition) { return mentions(condition.left) || mentions(condition.right); }) ||
-         std::ranges::any_of(varying.operands, [&](std::int32_t operand) { return varies(operand, leaf); });
+         std::ranges::any_of(varying.operands, [&](std::int32_t operand) { return varies(steps, operand, leaf); });
 }
 
 std::vector<std::int32_t> steps_mentioned(const Dim& dim) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/loop_form.h"
@@ -32,8 +33,6 @@ class KernelProgram {
   // A division of f32 numbers by what is computed from a reduction. Outside of the loop of the dividend its reciprocal is found once;
   // multiplying by it has an error of 1.5 ulp instead of 0.5.
   bool divides_by_reduction(std::int32_t position) const;
-  // Whether the step, an operand or a checked index that it reads at mentions the leaf.
-  bool varies(std::int32_t position, const DimLeaf& leaf) const;
 
  private:
   std::vector<DimLeaf> needed_leaves(std::int32_t position) const;
@@ -48,5 +47,7 @@ class KernelProgram {
 
 // The checked indices of its own program that a dim mentions.
 std::vector<std::int32_t> steps_mentioned(const Dim& dim);
+// Whether a step of a program, an operand of it or a checked index that it reads at mentions the leaf.
+bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimLeaf& leaf);
 
 }  // namespace anydim::ir

@@ -84,7 +84,7 @@ class TextProgram : public StepPlacer<TextScope, std::string> {
   std::optional<Placed> given(std::int32_t step) override {
     const ScalarStep& wanted = program().step(step);
     if (wanted.kind != ScalarStep::Kind::Accumulated) return std::nullopt;
-    return Placed{describe_step(wanted), accumulated_.at(wanted.slot)};
+    return Placed{describe_step(wanted, {}), accumulated_.at(wanted.slot)};
   }
   Interval interval_of(const Dim& dim) override { return bounds(dim, symbols_); }
   TextScope& outermost_of(TextScope&, std::int32_t step, TextScope& floor) override {
@@ -92,8 +92,7 @@ class TextProgram : public StepPlacer<TextScope, std::string> {
   }
   std::string emit(TextScope& home, std::int32_t step, const std::vector<std::string>& operands) override {
     const ScalarStep& placed = program().step(step);
-    std::string text = placed.kind == ScalarStep::Kind::Apply ? fmt::format("{}({})", info(placed.op).text, fmt::join(operands, ", "))
-                                                              : describe_step(placed);
+    std::string text = describe_step(placed, operands);
     if (placed.check >= 0) text += fmt::format(", check {}", placed.check);
     std::string mask;
     if (placed.kind == ScalarStep::Kind::Load) mask = load_mask(home, step);
@@ -158,7 +157,6 @@ class KernelText {
 
   // The stages of one row. A result is known from the end of its stage on.
   void write(TextScope& row, Space inner, const std::vector<RowStage>& stages, std::int32_t accumulators) {
-    static constexpr const char* reductions[] = {"sum", "product", "max", "min"};
     for (const RowStage& stage : stages) {
       std::vector<std::int32_t> roots = steps_of(stage.stores);
       for (const auto& reduction : stage.reductions) roots.push_back(reduction.step);
@@ -172,7 +170,7 @@ class KernelText {
           for (const auto& reduction : stage.reductions) {
             const std::string value = program.value(point, reduction.step);
             keep_in(point, fmt::format("accumulated {}: {}", reduction.slot, name_of(reduction.dtype)),
-                    stage.per_row ? value : fmt::format("{} of {}", reductions[static_cast<int>(reduction.kind)], value));
+                    stage.per_row ? value : fmt::format("{} of {}", loop_form_text::name_of(reduction.kind), value));
           }
           for (const Store& store : stage.stores) program.store(point, store);
         });

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/error.h"
 #include "ir/loop_form_text.h"
@@ -29,9 +30,8 @@ std::string where(const std::vector<ScalarStep::Condition>& conditions) {
   return text;
 }
 
-std::string describe_step(const ScalarStep& step) {
-  std::string operands;
-  for (std::int32_t operand : step.operands) operands += fmt::format("{}#{}", operands.empty() ? "" : ", ", operand);
+std::string describe_step(const ScalarStep& step, const std::vector<std::string>& names) {
+  const std::string operands = fmt::format("{}", fmt::join(names, ", "));
   switch (step.kind) {
     case ScalarStep::Kind::Constant: return is_float(step.dtype) ? fmt::format("{}", step.real) : fmt::format("{}", step.integer);
     case ScalarStep::Kind::Extent: return listed(step.index);
@@ -45,6 +45,11 @@ std::string describe_step(const ScalarStep& step) {
   internal_error("every kind of step is described");
 }
 
+std::string_view name_of(Reduce reduce) {
+  static constexpr std::string_view names[] = {"sum", "product", "max", "min"};
+  return names[static_cast<std::size_t>(reduce)];
+}
+
 }  // namespace loop_form_text
 
 namespace {
@@ -54,8 +59,12 @@ using loop_form_text::listed;
 using loop_form_text::where;
 
 void print(std::string& text, const ScalarProgram& program, int indent) {
-  for (std::size_t i = 0; i < program.steps.size(); ++i)
-    text += fmt::format("{:{}}#{}: {} = {}\n", "", indent, i, name_of(program.steps[i].dtype), describe_step(program.steps[i]));
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const ScalarStep& step = program.steps[i];
+    std::vector<std::string> operands;
+    for (const std::int32_t operand : step.operands) operands.push_back(to_string(step_leaf(operand)));
+    text += fmt::format("{:{}}#{}: {} = {}\n", "", indent, i, name_of(step.dtype), describe_step(step, operands));
+  }
 }
 
 void print(std::string& text, const std::vector<Store>& stores, int indent) {
@@ -64,14 +73,13 @@ void print(std::string& text, const std::vector<Store>& stores, int indent) {
 }
 
 void print(std::string& text, const std::vector<RowStage>& stages) {
-  static constexpr const char* reductions[] = {"sum", "product", "max", "min"};
   for (const RowStage& stage : stages) {
     text += stage.per_row ? "  row result\n" : "  stage\n";
     print(text, stage.program, 4);
     for (const auto& keep : stage.keeps) text += fmt::format("    scratch {} = #{}\n", keep.slot, keep.step);
     for (const auto& reduction : stage.reductions)
       text += fmt::format("    accumulated {}: {} = {} of #{}\n", reduction.slot, name_of(reduction.dtype),
-                          reductions[static_cast<int>(reduction.kind)], reduction.step);
+                          loop_form_text::name_of(reduction.kind), reduction.step);
     print(text, stage.stores, 4);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/loop_form.h"
@@ -11,6 +12,8 @@ namespace anydim::ir::loop_form_text {
 std::string listed(const std::vector<Dim>& dims);         // "$m0, 2*$n0"
 std::string listed(const std::vector<Iteration>& space);  // "$m0 < n, $n0 < 384"
 std::string where(const std::vector<ScalarStep::Condition>& conditions);
-std::string describe_step(const ScalarStep& step);  // "load 0[$m0, $k0]"
+// "load 0[$m0, $k0]", "add(#1, #2)"; `operands`: what they are called.
+std::string describe_step(const ScalarStep& step, const std::vector<std::string>& operands);
+std::string_view name_of(Reduce reduce);
 
 }  // namespace anydim::ir::loop_form_text
