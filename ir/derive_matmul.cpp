@@ -154,6 +154,7 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
   const TensorType& type = stretch.tensor(result);
   if (type.dtype != DType::F32 && type.dtype != DType::F64)
     throw NoLoopForm{"attention of " + std::string(name_of(type.dtype)) + " must be widened first"};
+  if (integer_attribute(attention, "zero_nan") != 0) throw NoLoopForm{"attention without NaN among its weights must be decomposed first"};
   const std::vector<Dim>& q_dims = stretch.tensor(q).dims;
   const std::vector<Dim>& k_dims = stretch.tensor(k).dims;
   const std::vector<Dim>& v_dims = stretch.tensor(v).dims;

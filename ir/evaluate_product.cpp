@@ -225,6 +225,7 @@ Tensor evaluate_attention(const OpCall& call) {
         seen[static_cast<std::size_t>(i)] = {offsets[s], offsets[s + 1] - offsets[s]};
   }
   const double scale = real_attribute(call.binding, "scale");
+  const bool zero_nan = integer_attribute(call.binding, "zero_nan") != 0;
   const Extents query_offsets = batch_offsets(query.batch, batch, query.rows * query.columns);
   const Extents key_offsets = batch_offsets(key.batch, batch, key.rows * key.columns);
   const Extents value_offsets = batch_offsets(value.batch, batch, value.rows * value.columns);
@@ -249,6 +250,7 @@ Tensor evaluate_attention(const OpCall& call) {
       const auto& [first_key, keys] = seen[static_cast<std::size_t>(i)];
       const std::span<double> weights = row.subspan(static_cast<std::size_t>(first_key), static_cast<std::size_t>(keys));
       softmax_row(weights, 1, weights.size(), false);
+      if (zero_nan) std::ranges::replace_if(weights, [](double weight) { return std::isnan(weight); }, 0.0);
       multiply(weights, value.at(value_offsets[b]).subspan(static_cast<std::size_t>(first_key * value.columns)), 1, keys, value.columns,
                result.data() + (static_cast<std::int64_t>(b) * query.rows + i) * value.columns);
     }

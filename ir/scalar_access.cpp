@@ -171,9 +171,13 @@ std::int32_t ProgramBuilder::arange(const Binding& binding, const Index& index) 
 }
 
 std::int32_t ProgramBuilder::guarded(std::int32_t inside, std::int32_t outside, DType dtype, std::vector<Condition> conditions) {
+  bool never = false;
   std::erase_if(conditions, [&](const Condition& condition) {
-    return prove(condition.comparison, condition.left, condition.right, context_.symbols) == Proof::Yes;
+    const Proof proof = prove(condition.comparison, condition.left, condition.right, context_.symbols);
+    never = never || proof == Proof::No;
+    return proof == Proof::Yes;
   });
+  if (never) return outside;
   if (conditions.empty()) return inside;
   return push({.kind = Kind::Guarded, .dtype = dtype, .operands = {inside, outside}, .conditions = std::move(conditions)});
 }

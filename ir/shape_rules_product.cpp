@@ -92,6 +92,7 @@ void attention_rule(RuleContext& context) {
       context.require_dim(Relation::Equal, 5, 0, segments);
       context.require_dim(Relation::Equal, 5, 1, 2);
     }
+    if (integer_attribute(context.binding, "zero_nan") != 0) context.malformed("zero_nan=1 beside offsets");
   } else if (context.has(5)) {
     context.malformed("a list of work without offsets");
   }

@@ -172,12 +172,29 @@ void reduce_condition(Function& function, Binding& check, std::vector<Binding>& 
   check.operands[0] = writer.cast(least, DType::Bool);
 }
 
+// Attention whose weights of NaN are 0. Its result without that is NaN where the weights are, and where a value is NaN or infinite; in both cases what it
+// should be is the sum of 0 times each value, which is 0 or NaN.
+void write_zero_nan(Function& function, Binding attention, std::vector<Binding>& into) {
+  const ValueId result = attention.results[0];
+  const TensorType type = function.tensor_type(result);
+  BindingWriter writer(function, into, attention.source, "weighted");
+  attention.attributes.erase("zero_nan");
+  attention.results[0] = writer.new_value();
+  const ValueId plain = attention.results[0], values = attention.operands[2];
+  writer.push(std::move(attention));
+  const ValueId none = writer.emit(Op::mul, {values, writer.number(type.dtype, 0)});
+  const ValueId sum = writer.emit(Op::reduce_sum, {none}, {{"axes", std::vector<std::int64_t>{-2}}, {"keepdims", std::int64_t{1}}});
+  writer.emit(Op::where, {writer.emit(Op::is_nan, {plain}), sum, plain}, {}, result);
+}
+
 void decompose(Function& function, Block& block) {
   std::vector<Binding> result;
   for (Binding& binding : block.bindings) {
     for (Block& nested : binding.blocks) decompose(function, nested);
     if (binding.op == Op::top_k || binding.op == Op::dyn_top_k) TopK(function, binding, result).write();
     else if (binding.op == Op::concat && binding.operands.size() > most_joined) write_concat(function, std::move(binding), result);
+    else if (binding.op == Op::attention && integer_attribute(binding, "zero_nan") != 0)
+      write_zero_nan(function, std::move(binding), result);
     else if (opens_extents(function, binding)) write_counted(function, binding, result);
     else {
       if (binding.op == Op::assertion) reduce_condition(function, binding, result);

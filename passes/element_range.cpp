@@ -40,8 +40,8 @@ double square(double x) { return x * x; }
 
 }  // namespace
 
-ElementRanges::ElementRanges(const Function& function, const Block& block, double input_limit)
-    : function_(function), input_limit_(input_limit) {
+ElementRanges::ElementRanges(const Function& function, const Block& block, double input_limit, Norms norms)
+    : function_(function), input_limit_(input_limit), norms_(norms) {
   for (const Binding& binding : block.bindings)
     for (const ValueId result : binding.results) definitions_[result] = &binding;
 }
@@ -81,17 +81,22 @@ std::vector<ValueId> ElementRanges::needed(ValueId value) const {
     return operands;
   };
   const OpInfo& op = info(binding->op);
-  if (op.has(traits::elementwise)) return root_mean_square_norm(value) ? std::vector<ValueId>{} : binding->operands;
+  const bool numbers = norms_ == Norms::Numbers;
+  if (op.has(traits::elementwise)) {
+    const auto norm = root_mean_square_norm(value);
+    if (!norm) return binding->operands;
+    return numbers ? std::vector{norm->source} : std::vector<ValueId>{};
+  }
   switch (binding->op) {  // NOLINT: the others need their first operand or none
-    case Op::layer_norm: return some({1, 2});
+    case Op::layer_norm: return numbers ? some({0, 1, 2}) : some({1, 2});
     case Op::matmul: return some({0, 1});
-    case Op::attention: return some({2});
+    case Op::attention: return numbers ? some({0, 1, 2, 3}) : some({2});
     case Op::concat: return binding->operands;
     case Op::pad:
     case Op::dyn_pad: return some({0, 1});
     case Op::one_hot:
     case Op::dyn_one_hot: return some({1, 2});
-    case Op::softmax: return {};
+    case Op::softmax: return numbers ? some({0}) : std::vector<ValueId>{};
     default: return op.has(traits::moves) || op.has(traits::reduces) ? some({0}) : std::vector<ValueId>{};
   }
 }
@@ -104,24 +109,10 @@ ElementRange ElementRanges::computed(ValueId value) {
   ElementRange found{every_value(dtype)};
   const OpInfo& op = info(binding->op);
   if (binding->op == Op::constant) {
-    const Tensor& tensor = tensor_attribute(*binding, "value");
-    if (is_float(dtype) && tensor.elements() > 0) {
-      found.range = number_range(tensor.real_at(0));
-      const std::int64_t width = tensor.rank() == 0 ? 1 : tensor.dims().back();
-      double longest = 0, row = 0;
-      for (std::int64_t at = 0; at < tensor.elements(); ++at) {
-        const double element = tensor.real_at(at);
-        found.range = united(found.range, number_range(element));
-        row = (at % width == 0 ? 0 : row) + square(element);
-        longest = std::max(longest, row);
-      }
-      found.row_norm = std::isnan(longest) ? infinity : std::sqrt(longest);
-    } else if (tensor.elements() == 1) {
-      const double element = static_cast<double>(tensor.integer_at(0));
-      if (std::abs(element) < 0x1p53) found.range = number_range(element);
-    }
+    found = of_constant(tensor_attribute(*binding, "value"));
   } else if (const auto norm = root_mean_square_norm(value)) {
-    found = {within(*norm * slack, true), *norm * slack};
+    const double length = norm->length * slack;
+    found = {within(length, !has_numeric_norm(norm->source)), length};
   } else if (op.has(traits::elementwise)) {
     found = of_elementwise(*binding);
   } else if (op.has(traits::reduces)) {
@@ -133,13 +124,41 @@ ElementRange ElementRanges::computed(ValueId value) {
   } else if (binding->op == Op::matmul || binding->op == Op::attention) {
     found = of_product(*binding);
   } else if (binding->op == Op::softmax) {
-    found.range = {0, slack, true};
+    found.range = {0, slack, norms_ == Norms::Bounded || !known(binding->operands[0]).range.finite()};
   }
   found.range = is_float(dtype) ? limited(found.range, dtype) : found.range;
   const std::vector<Dim>& dims = type(value).dims;
   const double width = dims.empty() ? 1 : most(dims.back(), function_.symbols);
   found.row_norm = std::min(found.row_norm, std::sqrt(width) * magnitude(found.range));
   if (std::isnan(found.row_norm)) found.row_norm = infinity;
+  return found;
+}
+
+ElementRange ElementRanges::of_constant(const Tensor& tensor) const {
+  const DType dtype = tensor.dtype();
+  ElementRange found{every_value(dtype)};
+  if (!is_float(dtype)) {
+    if (tensor.elements() != 1) return found;
+    const double element = static_cast<double>(tensor.integer_at(0));
+    return std::abs(element) < 0x1p53 ? ElementRange{number_range(element)} : found;
+  }
+  if (tensor.elements() == 0) return found;
+  if (norms_ == Norms::Numbers && dtype == DType::F32) {
+    const std::span<const float> elements = tensor.as<float>();
+    const auto [low, high] = std::ranges::minmax(elements);
+    const bool nan = std::ranges::any_of(elements, [](float element) { return std::isnan(element); });
+    return nan ? found : ElementRange{{low, high, false}};
+  }
+  found.range = number_range(tensor.real_at(0));
+  const std::int64_t width = tensor.rank() == 0 ? 1 : tensor.dims().back();
+  double longest = 0, row = 0;
+  for (std::int64_t at = 0; at < tensor.elements(); ++at) {
+    const double element = tensor.real_at(at);
+    found.range = united(found.range, number_range(element));
+    row = (at % width == 0 ? 0 : row) + square(element);
+    longest = std::max(longest, row);
+  }
+  found.row_norm = std::isnan(longest) ? infinity : std::sqrt(longest);
   return found;
 }
 
@@ -163,10 +182,12 @@ ElementRange ElementRanges::of_layer_norm(const Binding& binding) const {
   for (auto i = static_cast<std::size_t>(axis); i < result.rank(); ++i) count *= most(result.dims[i], function_.symbols);
   const double length = std::sqrt(count) * slack;
   const ElementRange& gain = known(binding.operands[1]);
-  ElementRange found{within(length * magnitude(gain.range), true), length * magnitude(gain.range)};
+  bool nan = !has_numeric_norm(binding.operands[0]) || !gain.range.finite();
+  ElementRange found{within(length * magnitude(gain.range), nan), length * magnitude(gain.range)};
   if (binding.operands.size() > 2 && binding.operands[2] != no_value) {
     const ElementRange& shift = known(binding.operands[2]);
-    found.range = within(found.range.high + magnitude(shift.range), true);
+    nan = nan || !shift.range.finite();
+    found.range = within(found.range.high + magnitude(shift.range), nan);
     found.row_norm += shift.row_norm;
   }
   return found;
@@ -212,7 +233,9 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
     const ValueId values = binding.operands[2];
     const std::vector<Dim>& dims = type(values).dims;
     const double keys = most(dims[dims.size() - 2], function_.symbols), factor = keys <= many_terms ? 2 : 2 * keys * summed(keys);
-    return {within(factor * magnitude(known(values).range), true), factor * known(values).row_norm};
+    const bool numbers = norms_ == Norms::Numbers && known(values).range.finite() &&
+                         (integer_attribute(binding, "zero_nan") != 0 || scores_are_finite(binding));
+    return {within(factor * magnitude(known(values).range), !numbers), factor * known(values).row_norm};
   }
   const ValueId left = binding.operands[0], right = binding.operands[1];
   const ElementRange &a = known(left), &b = known(right);
@@ -220,7 +243,7 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
   const double terms = most(depth, function_.symbols), factor = slack * summed(terms);
   double largest = terms * magnitude(a.range) * magnitude(b.range), norm = infinity;
   const Binding* weights = definition(right);
-  if (weights != nullptr && weights->op == Op::constant && type(right).rank() == 2) {
+  if (norms_ == Norms::Bounded && weights != nullptr && weights->op == Op::constant && type(right).rank() == 2) {
     const Tensor& matrix = tensor_attribute(*weights, "value");
     const std::int64_t rows = matrix.dims()[0], columns = matrix.dims()[1];
     double all = 0, longest = 0, widest = 0;
@@ -252,8 +275,44 @@ ElementRange ElementRanges::of_reduction(const Binding& binding) const {
   const bool mean = binding.op == Op::reduce_mean;
   if (!mean && binding.op != Op::reduce_sum) return unknown;
   double terms = 1;
-  for (const std::size_t axis : normalised_axes(binding, type(source).rank())) terms *= most(type(source).dims[axis], function_.symbols);
-  return {within(slack * summed(terms) * (mean ? 1 : terms) * magnitude(elements), mean || !elements.finite())};
+  bool empty = false;
+  for (const std::size_t axis : normalised_axes(binding, type(source).rank())) {
+    const Dim& extent = type(source).dims[axis];
+    terms *= most(extent, function_.symbols);
+    empty = empty || bounds(extent, function_.symbols).low < 1;
+  }
+  return {within(slack * summed(terms) * (mean ? 1 : terms) * magnitude(elements), (mean && empty) || !elements.finite())};
+}
+
+// ---- No NaN ----
+
+// Squares of so large numbers, and sums of them, are far from overflow in f32.
+constexpr double largest_normed = 1e15;
+
+bool ElementRanges::has_numeric_norm(ValueId value) const {
+  return norms_ == Norms::Numbers && known(value).range.finite() && magnitude(known(value).range) <= largest_normed;
+}
+
+// Scores that are no larger than this leave the largest finite number that is added to them finite.
+constexpr double largest_score = 1e30;
+
+bool ElementRanges::scores_are_finite(const Binding& attention) const {
+  const ValueRange &q = known(attention.operands[0]).range, &k = known(attention.operands[1]).range;
+  const DType dtype = type(attention.results[0]).dtype;
+  if (!q.finite() || !k.finite() || (dtype != DType::F32 && dtype != DType::F64)) return false;
+  const double terms = most(type(attention.operands[0]).dims.back(), function_.symbols);
+  const double product = terms * magnitude(q) * magnitude(k) * slack * summed(terms);
+  if (!(product <= largest_score) || !(product * std::abs(real_attribute(attention, "scale")) <= largest_score)) return false;
+  if (attention.operands.size() < 4 || attention.operands[3] == no_value) return true;
+  const ValueId bias = attention.operands[3];
+  if (type(bias).dtype == DType::Bool) return std::isfinite(real_attribute(attention, "fill"));
+  return known(bias).range.finite();
+}
+
+bool ElementRanges::weights_are_numbers(const Binding& attention) {
+  for (const std::size_t i : {0u, 1u, 3u})
+    if (i < attention.operands.size() && attention.operands[i] != no_value) of(attention.operands[i]);
+  return norms_ == Norms::Numbers && scores_are_finite(attention);
 }
 
 // Whether rows of the result are rows of the first operand.
@@ -319,7 +378,7 @@ std::optional<double> ElementRanges::positive_number(ValueId value) const {
   return tensor.real_at(0);
 }
 
-std::optional<double> ElementRanges::root_mean_square_norm(ValueId value) const {
+std::optional<ElementRanges::RootMeanSquare> ElementRanges::root_mean_square_norm(ValueId value) const {
   const Binding* binding = definition(value);
   if (binding == nullptr || (binding->op != Op::mul && binding->op != Op::div)) return std::nullopt;
   const auto applied = [&](ValueId of, Op op) {
@@ -346,7 +405,7 @@ std::optional<double> ElementRanges::root_mean_square_norm(ValueId value) const 
       const Binding* product = applied(mean->operands[0], Op::mul);
       const bool squares = (power != nullptr && power->operands[0] == x && positive_number(power->operands[1]) == 2.0) ||
                            (product != nullptr && product->operands[0] == x && product->operands[1] == x);
-      if (squares) return std::sqrt(most(type(x).dims.back(), function_.symbols));
+      if (squares) return RootMeanSquare{x, std::sqrt(most(type(x).dims.back(), function_.symbols))};
     }
   }
   return std::nullopt;

@@ -30,15 +30,18 @@ ValueId without_scale(const PatternGraph& graph, ValueId value, double& scale) {
 struct Scores {
   const Binding* product = nullptr;  // q times transposed k
   double scale = 1;
-  ValueId bias = no_value;
+  std::vector<ValueId> biases{};       // added to the scaled product, one after the other
   const Binding* selection = nullptr;  // where(mask, scores, fill), or with the branches exchanged
 };
 
-std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
+// scale * (q k + bias) would scale the bias too: only what is added last is one.
+constexpr std::size_t most_biases = 4;
+
+std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value, std::size_t biases = 0) {
   Scores scores;
   ValueId product = without_scale(graph, value, scores.scale);
   if ((scores.product = graph.applied(product, Op::matmul)) != nullptr) return scores;
-  const Binding* selection = graph.applied(value, Op::where);
+  const Binding* selection = biases == 0 ? graph.applied(value, Op::where) : nullptr;
   for (std::size_t i : {1u, 2u}) {
     if (selection == nullptr || std::isnan(graph.number(selection->operands[3 - i]).value_or(NAN))) continue;
     Scores inner{.selection = selection};
@@ -46,18 +49,56 @@ std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value) {
     inner.product = graph.applied(under, Op::matmul);
     if (inner.product != nullptr && graph.type(under) == graph.type(value)) return inner;
   }
-  // scale * (q k + bias) would scale the bias too: only a bias added last is one.
   const Binding* sum = graph.applied(value, Op::add);
-  if (sum == nullptr) return std::nullopt;
+  if (sum == nullptr || biases == most_biases) return std::nullopt;
   for (std::size_t i : {0u, 1u}) {
-    Scores inner;
-    ValueId under = without_scale(graph, sum->operands[i], inner.scale);
-    inner.product = graph.applied(under, Op::matmul);
-    if (inner.product == nullptr || !(graph.type(under) == graph.type(value))) continue;
-    inner.bias = sum->operands[1 - i];
+    if (!(graph.type(sum->operands[i]) == graph.type(value))) continue;
+    auto inner = scores_of(graph, sum->operands[i], biases + 1);
+    if (!inner) continue;
+    inner->biases.push_back(sum->operands[1 - i]);
     return inner;
   }
   return std::nullopt;
+}
+
+// The dims of a sum of both; nullopt where only the run tells.
+std::optional<std::vector<Dim>> broadcast(std::vector<Dim> a, std::vector<Dim> b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  for (std::size_t at = 0, missing = a.size() - b.size(); at < b.size(); ++at) {
+    Dim& dim = a[missing + at];
+    if (dim.is_constant(1)) dim = b[at];
+    else if (!b[at].is_constant(1) && !(dim == b[at])) return std::nullopt;
+  }
+  return a;
+}
+
+// One bias for all.
+std::optional<ValueId> sum_of(Function& function, const std::vector<ValueId>& biases, const Binding& like, std::vector<Binding>& made) {
+  ValueId sum = biases[0];
+  for (std::size_t i = 1; i < biases.size(); ++i) {
+    const TensorType& type = function.tensor_type(sum);
+    auto dims = broadcast(type.dims, function.tensor_type(biases[i]).dims);
+    if (!dims) return std::nullopt;
+    const TensorType both{type.dtype, std::move(*dims)};
+    const ValueId next = function.add_value("scores_bias", both);
+    made.push_back({.op = Op::add, .operands = {sum, biases[i]}, .results = {next}, .source = like.source});
+    sum = next;
+  }
+  return sum;
+}
+
+struct Weights {
+  const Binding* softmax = nullptr;
+  bool zero_nan = false;  // where(is_nan(softmax), 0, softmax), which torch writes for rows that see no key
+};
+
+Weights weights_of(const PatternGraph& graph, ValueId value) {
+  if (const Binding* softmax = graph.applied(value, Op::softmax)) return {softmax, false};
+  const Binding* guarded = graph.applied(value, Op::where);
+  if (guarded == nullptr || graph.number(guarded->operands[1]) != 0.0) return {};
+  const Binding* asked = graph.applied(guarded->operands[0], Op::is_nan);
+  if (asked == nullptr || asked->operands[0] != guarded->operands[2]) return {};
+  return {graph.applied(guarded->operands[2], Op::softmax), true};
 }
 
 // Keys scaled before they are transposed: the transpose of the keys without their scale.
@@ -83,10 +124,11 @@ ValueId chosen_bias(Function& function, const PatternGraph& graph, const Binding
 
 }  // namespace
 
-// softmax(scale * q k^T + bias) v, also with where(mask, scores, fill) for the bias, with the scale on the scores, on q, on k or split between them.
+// softmax(scale * q k^T + bias) v, also with where(mask, scores, fill) for the bias, with several biases, with the scale on the scores, on q, on k or split between
+// them, and with weights of NaN replaced by 0.
 std::optional<std::vector<Binding>> match_attention(Function& function, const PatternGraph& graph, const Binding& binding) {
   if (binding.op != Op::matmul) return std::nullopt;
-  const Binding* softmax = graph.applied(binding.operands[0], Op::softmax);
+  const auto [softmax, zero_nan] = weights_of(graph, binding.operands[0]);
   if (softmax == nullptr) return std::nullopt;
   const TensorType& result = graph.type(binding.results[0]);
   std::size_t rank = graph.type(softmax->operands[0]).rank();
@@ -118,11 +160,16 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
   Binding made{.op = Op::attention, .operands = {q, k, v}, .results = binding.results, .source = binding.source};
   all.push_back(std::move(transpose));
   if (const Binding* selection = scores->selection; selection != nullptr) {
-    scores->bias = chosen_bias(function, graph, *selection, all);
+    scores->biases = {chosen_bias(function, graph, *selection, all)};
     made.attributes.emplace("fill", *graph.number(selection->operands[graph.number(selection->operands[2]) ? 2 : 1]));
   }
-  if (scores->bias != no_value) made.operands.push_back(scores->bias);
+  if (!scores->biases.empty()) {
+    const auto bias = sum_of(function, scores->biases, binding, all);
+    if (!bias) return std::nullopt;
+    made.operands.push_back(*bias);
+  }
   made.attributes.emplace("scale", scores->scale);
+  if (zero_nan) made.attributes.emplace("zero_nan", std::int64_t{1});
   all.push_back(std::move(made));
   return all;
 }

@@ -1,5 +1,9 @@
 #include "passes/recognise_composites.h"
 
+#include <limits>
+#include <optional>
+
+#include "passes/element_range.h"
 #include "passes/pattern.h"
 #include "passes/rewrite.h"
 
@@ -39,6 +43,17 @@ void run_round(Function& function, Block& block, std::span<const PatternRule> ru
   block.bindings = std::move(result);
 }
 
+// Weights that can be no NaN need no zeros in place of NaN.
+void drop_needless_zeros(Function& function) {
+  std::optional<ElementRanges> ranges;
+  for (Binding& binding : function.body.bindings) {
+    if (binding.op != Op::attention || integer_attribute(binding, "zero_nan") == 0) continue;
+    constexpr double any = std::numeric_limits<double>::infinity();
+    if (!ranges) ranges.emplace(function, function.body, any, ElementRanges::Norms::Numbers);
+    if (ranges->weights_are_numbers(binding)) binding.attributes.erase("zero_nan");
+  }
+}
+
 }  // namespace
 
 void recognise_composites(Module& module, PassContext&) {
@@ -46,6 +61,7 @@ void recognise_composites(Module& module, PassContext&) {
     run_round(function, function.body, first_round);
     run_round(function, function.body, second_round);
     drop_dead(function);
+    drop_needless_zeros(function);
   }
 }
 

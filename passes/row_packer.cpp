@@ -288,13 +288,38 @@ bool RowPacker::rows_first(ValueId value, const RowAxes& axes) const {
   return true;
 }
 
+namespace {
+
+// The product of the extents in [first, last), where that is one dim.
+Dim product_of(const std::vector<Dim>& dims, std::size_t first, std::size_t last) {
+  Dim product = 1;
+  for (std::size_t axis = first; axis < last; ++axis) product = product * dims[axis];
+  return product;
+}
+
+// Whether a reshape leaves batch and sequence whole and where they are: as many elements before, between and behind them.
+bool keeps_rows(const std::vector<Dim>& from, const RowAxes& a, const std::vector<Dim>& to, const RowAxes& b) {
+  if (a.merged() != b.merged() || (a.batch < a.sequence) != (b.batch < b.sequence)) return false;
+  const auto same = [&](std::size_t from_first, std::size_t from_last, std::size_t to_first, std::size_t to_last) {
+    return product_of(from, from_first, from_last) == product_of(to, to_first, to_last);
+  };
+  const std::size_t a_first = std::min(a.batch, a.sequence), a_last = std::max(a.batch, a.sequence);
+  const std::size_t b_first = std::min(b.batch, b.sequence), b_last = std::max(b.batch, b.sequence);
+  return same(0, a_first, 0, b_first) && same(a_last + 1, from.size(), b_last + 1, to.size()) &&
+         (a.merged() || same(a_first + 1, a_last, b_first + 1, b_last));
+}
+
+}  // namespace
+
 ValueId RowPacker::pack_reshape(const Binding& binding, const RowAxes& axes) {
   // A reshape of a reshape is one of its operand, whatever dims stand between.
-  for (const Binding* view = &binding; rows_first(binding.results[0], axes) && view != nullptr && info(view->op).has(traits::reshapes);
-       view = definition(view->operands[0])) {
+  const Dims& to = type(binding.results[0]).dims;
+  for (const Binding* view = &binding; view != nullptr && info(view->op).has(traits::reshapes); view = definition(view->operands[0])) {
     const ValueId source = view->operands[0];
     const auto from = find_row_axes(padded_.values[source].type, batch_, sequence_).axes;
-    if (from && rows_first(source, *from)) return reshaped(packed(source), packed_dims(type(binding.results[0]).dims, axes), binding);
+    if (!from) continue;
+    const bool whole = rows_first(binding.results[0], axes) && rows_first(source, *from);
+    if (whole || keeps_rows(type(source).dims, *from, to, axes)) return reshaped(packed(source), packed_dims(to, axes), binding);
   }
   refuse(binding, "takes rows apart or joins them with other dims");
 }
@@ -396,7 +421,27 @@ ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   operands.push_back(bias_between(*finding, binding));
   operands.push_back(parameter(&PackingPlan::offsets, "offsets", {batch_ + 1}));
   operands.push_back(parameter(&PackingPlan::work, "work", {batch_, 2}));
-  return add(Op::attention, std::move(operands), binding.attributes, binding);
+  Attributes attributes = binding.attributes;
+  const bool zero_nan = integer_attribute(binding, "zero_nan") != 0;
+  attributes.erase("zero_nan");
+  const ValueId values = operands[2], weighted = add(Op::attention, std::move(operands), std::move(attributes), binding);
+  return zero_nan ? without_nan_weights(binding, weighted, values, axes) : weighted;
+}
+
+// As passes/decompose writes it, a sequence at a time.
+ValueId RowPacker::without_nan_weights(const Binding& binding, ValueId weighted, ValueId values, const RowAxes& axes) {
+  const auto rank = static_cast<std::int64_t>(type(binding.results[0]).rank()) - 1, row = static_cast<std::int64_t>(axes.rows());
+  std::vector<std::int64_t> first{row}, back;
+  for (std::int64_t axis = 0; axis < rank; ++axis)
+    if (axis != row) first.push_back(axis);
+  for (std::int64_t axis = 0; axis < rank; ++axis) back.push_back(std::ranges::find(first, axis) - first.begin());
+  const ValueId zero = add(Op::constant, {}, {{"value", Tensor(type(binding.results[0]).dtype, {})}}, binding);
+  const ValueId none = add(Op::transpose, {add(Op::mul, {values, zero}, {}, binding)}, {{"perm", first}}, binding);
+  const ValueId sums = add(Op::segment_sum, {none, parameter(&PackingPlan::offsets, "offsets", {batch_ + 1})}, {}, binding);
+  const ValueId sequences = parameter(&PackingPlan::sequences, "sequences", {tokens_});
+  const ValueId rows = add(Op::gather, {sums, sequences}, {{"axis", std::int64_t{0}}}, binding);
+  const ValueId sum = add(Op::transpose, {rows}, {{"perm", back}}, binding);
+  return add(Op::where, {add(Op::is_nan, {weighted}, {}, binding), sum, weighted}, {}, binding);
 }
 
 }  // namespace anydim::passes

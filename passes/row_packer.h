@@ -99,6 +99,7 @@ class RowPacker {
   ir::ValueId pack_reduction(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_matmul(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_attention(const ir::Binding& binding, const RowAxes& axes);
+  ir::ValueId without_nan_weights(const ir::Binding& binding, ir::ValueId weighted, ir::ValueId values, const RowAxes& axes);
   ir::ValueId plain_binding(const ir::Binding& binding, ir::ValueId value);
   ir::ValueId reduce_rows(const ir::Binding& binding);
   ir::ValueId count_rows(const ir::Binding& binding, const RowAxes& axes);

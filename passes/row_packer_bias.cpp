@@ -44,7 +44,12 @@ class RowPacker::BetweenRows {
 
   ValueId value(const ScalarProgram& program) {
     std::vector<ValueId> values;
-    for (const ScalarStep& step : program.steps) values.push_back(step_value(step, values));
+    for (const ScalarStep& step : program.steps) {
+      values.push_back(step_value(step, values));
+      // What differs between heads has dims of its own, which an index has no room for.
+      if (step.kind == Kind::CheckedIndex && !by_head_)
+        indices_.emplace(step_leaf(static_cast<std::int32_t>(values.size()) - 1), values.back());
+    }
     return values.back();
   }
 
@@ -123,48 +128,95 @@ class RowPacker::BetweenRows {
         if (buffer < parameters.size())
           packer_.refuse(attention_,
                          fmt::format("adds %{} to its scores beside the mask", packer_.padded_.values[parameters[buffer]].name));
-        if (const auto numbers = by_head(step)) return *numbers;
+        if (const auto numbers = looked_up(step)) return *numbers;
         break;
       }
-      case Kind::CheckedIndex:
+      // A gather counts negative indices from the end, as the model does.
+      case Kind::CheckedIndex: return operands[0];
       case Kind::Accumulated:
       case Kind::Scratch: break;
     }
     packer_.refuse(attention_, "adds more to its scores than a mask and what positions tell");
   }
 
-  // Numbers that differ between heads (or what else attention's batch dims other than the batch count): one for each, before dims of rows and keys.
-  std::optional<ValueId> by_head(const ScalarStep& load) {
+  // Which of attention's batch dims, the sequences aside, an index counts, as the place of that dim in packed scores.
+  std::optional<std::size_t> head_of(const Dim& index) const {
+    const std::size_t batch_rank = packer_.type(attention_.results[0]).rank() - 2;
+    for (std::size_t head = 0; head < batch_rank; ++head)
+      if (head != finding_.batch_axis && index == batch_index(head)) return head - (head > finding_.batch_axis ? 1 : 0);
+    return std::nullopt;
+  }
+
+  // Elements of a constant: a number for each head (or what else attention's batch dims other than the batch count), before dims of rows and keys, and numbers that
+  // positions choose, as tables of relative positions and constant masks have them.
+  std::optional<ValueId> looked_up(const ScalarStep& load) {
     const auto found = finding_.constants.find(load.buffer);
     if (found == finding_.constants.end()) return std::nullopt;
     const Tensor& tensor = found->second;
-    const std::size_t batch_rank = packer_.type(attention_.results[0]).rank() - 2;
-    std::vector<std::int64_t> dims;
-    std::int64_t first = 0, stride = 0, below = 1;
+    // The constant as [heads, chosen]: which elements these are.
+    std::int64_t first = 0, head_stride = 0, heads = 1, chosen = 1, below = 1;
+    std::optional<std::size_t> head;
+    std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // chosen by positions: stride and extent
+    bool checked = false;
+    ValueId index = no_value;
     for (std::size_t axis = tensor.rank(); axis-- > 0; below *= tensor.dims()[axis]) {
-      const Dim& index = load.index[axis];
-      if (const auto constant = index.constant()) {
+      const Dim& at = load.index[axis];
+      const std::int64_t extent = tensor.dims()[axis];
+      if (const auto constant = at.constant()) {
         first += *constant * below;
         continue;
       }
-      std::size_t head = 0;
-      while (head < batch_rank && !(index == batch_index(head))) ++head;
-      if (head == batch_rank || head == finding_.batch_axis || !dims.empty()) return std::nullopt;
-      dims.assign(batch_rank + 1, 1);
-      dims[head - (head > finding_.batch_axis ? 1 : 0)] = tensor.dims()[axis];
-      stride = below;
+      if (const auto counted = head_of(at)) {
+        if (head) return std::nullopt;
+        head = counted;
+        head_stride = below;
+        heads = extent;
+        continue;
+      }
+      // An index that kernels check must be a gather's own, which checks it too.
+      const bool alone = at.kind() == Dim::Kind::Symbol || at.kind() == Dim::Kind::Value;
+      const auto step = alone ? indices_.find(at.leaf()) : indices_.end();
+      if (checked || (step != indices_.end() && index != no_value)) return std::nullopt;
+      checked = step != indices_.end();
+      const ValueId position = checked ? add(Op::cast, {step->second}, {{"to", DType::I64}}) : this->index(at);
+      const ValueId scaled = chosen == 1 ? position : add(Op::mul, {position, number(chosen)});
+      index = index == no_value ? scaled : add(Op::add, {index, scaled});
+      axes.emplace_back(below, extent);
+      chosen *= extent;
     }
-    Tensor numbers(tensor.dtype(), dims);
+    const std::size_t before = packer_.type(attention_.results[0]).rank() - 3;  // dims before rows and keys
+    std::vector<std::int64_t> dims(before + 2, 1);
+    if (head) dims[*head] = heads;
+    Tensor numbers(tensor.dtype(), index == no_value ? dims : std::vector<std::int64_t>{heads, chosen});
     for (std::int64_t at = 0; at < numbers.elements(); ++at) {
-      if (is_float(tensor.dtype())) numbers.set_real(at, tensor.real_at(first + at * stride));
-      else numbers.set_integer(at, tensor.integer_at(first + at * stride));
+      std::int64_t from = first + at / chosen * head_stride, rest = at % chosen;
+      for (const auto& [stride, extent] : axes) {
+        from += rest % extent * stride;
+        rest /= extent;
+      }
+      if (is_float(tensor.dtype())) numbers.set_real(at, tensor.real_at(from));
+      else numbers.set_integer(at, tensor.integer_at(from));
     }
-    return add(Op::constant, {}, {{"value", std::move(numbers)}});
+    const ValueId table = add(Op::constant, {}, {{"value", std::move(numbers)}});
+    if (head) by_head_ = true;
+    if (index == no_value) return table;
+    // Also an index that is one number has dims of rows and keys.
+    const ValueId matrix = add(Op::add, {index, add(Op::constant, {}, {{"value", Tensor(DType::I64, {1, 1})}})});
+    const ValueId read = add(Op::gather, {table, matrix}, {{"axis", std::int64_t{1}}});  // [heads, rows, keys]
+    if (before == 0) return packer_.squeezed(read, {0}, attention_);
+    std::vector<std::int64_t> others;
+    for (std::size_t axis = 0; axis < before; ++axis)
+      if (axis != head.value_or(0)) others.push_back(static_cast<std::int64_t>(axis));
+    return others.empty() ? read : add(Op::expand_dims, {read}, {{"axes", std::move(others)}});
   }
+
+  ValueId number(std::int64_t value) { return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = value}); }
 
   RowPacker& packer_;
   const MaskFinding& finding_;
   const Binding& attention_;
+  std::map<DimLeaf, ValueId> indices_;  // of CheckedIndex steps, before they are checked
+  bool by_head_ = false;                // some step so far differs between heads
 };
 
 ElementRanges& RowPacker::ranges(std::size_t limit) {

@@ -29,9 +29,10 @@ class Writer {
     fill_ = pick({"-inf", "-3.4028234663852886e38", "-3.4028234663852886e38", "-1e38", "-1e37", "-1e33", "-1e31", "-1e30", "-1e9", "-10000",
                   "-500"});
     line("low", "constant(f32 () [" + fill_ + "])");
-    expand("m4", "(1, 2)");
-    expand("r4", "(1, 3)");
     positions();
+    if (chance(0.15)) line("m4", looked_up_mask());
+    else expand("m4", "(1, 2)");
+    expand("r4", "(1, 3)");
     line("bias", between(mask_bias()));
     rows();
     // Each kernel may round f16 and bf16 at other places: one reads the mask.
@@ -88,6 +89,22 @@ class Writer {
   }
 
   // ---- The mask ----
+
+  // (b, 1, 1, s), read through indices of every entry, as torch's dynamo writes a mask; sometimes at other keys.
+  std::string looked_up_mask() {
+    const auto spread = [&](const std::string& index, const std::string& axes) {
+      const std::string wide = fresh(fmt::format(
+          "dyn.broadcast_to(%{}, %{})", fresh(fmt::format("expand_dims(%{}) {{axes = {}}}", index, axes)), fresh("shape(b, 1, 1, s)")));
+      return fresh(fmt::format("expand_dims(%{}) {{axes = (-1)}}", wide));
+    };
+    std::string key = "range";
+    if (chance(0.3)) key = op("sub", op("sub", "ns", "step"), "range");
+    else if (chance(0.2)) key = op("min", "range", number("i64", "3"));
+    const std::string sequences = fresh("dyn.arange(%begin, %" + fresh("dim(b)") + ", %step)");
+    const std::string places =
+        fresh(fmt::format("concat(%{}, %{}) {{axis = -1}}", spread(sequences, "(1, 2, 3)"), spread(key, "(0, 1, 2)")));
+    return fmt::format("gather_nd(%{}, %{}) {{batch_dims = 0}}", masked_by_ids_ ? "ids" : "m", places);
+  }
 
   void meant() {
     model_.kept_entry = inverted_ ? 0 : 1;
@@ -337,6 +354,35 @@ class Writer {
     return fresh(fmt::format("transpose(%{}) {{perm = {}}}", split, perm));
   }
 
+  // (b, 2, 4, s), in the ways that exporters write it.
+  std::string turned_keys(const std::string& keys) {
+    if (chance(0.5)) return heads(keys, "(0, 2, 3, 1)");
+    std::string split = heads(keys, "(0, 2, 1, 3)");
+    const auto reshape = [&](const std::string& value, const std::string& dims) {
+      return fresh(fmt::format("dyn.reshape(%{}, %{})", value, fresh("shape(" + dims + ")")));
+    };
+    if (chance(0.4)) {  // one head's keys for both
+      const std::string first = fresh(fmt::format("strided_slice(%{}) {{starts = (0), ends = (1), axes = (1)}}", split));
+      const std::string wide = fresh(fmt::format("dyn.broadcast_to(%{}, %{})", fresh(fmt::format("expand_dims(%{}) {{axes = (2)}}", first)),
+                                                 fresh("shape(b, 1, 2, s, 4)")));
+      split = reshape(wide, "b, 2, s, 4");
+    }
+    const std::string turned = fresh(fmt::format("transpose(%{}) {{perm = (0, 2, 1)}}", reshape(split, "2*b, s, 4")));
+    return reshape(turned, "b, 2, 4, s");
+  }
+
+  // A number for each distance and head, which a formula of positions chooses.
+  std::string relative_table() {
+    const std::string distance = op("sub", "j", "i"), far = op("abs", distance), two = number("i64", "2");
+    const std::string logarithm = op("log", op("div", cast(far, "f32"), number("f32", "2")));
+    const std::string bucket = op("min", op("add", cast(logarithm, "i64"), two), number("i64", "3"));
+    const std::string chosen = where(op("less", far, two), far, bucket);
+    const std::string side = op("mul", cast(op("greater", distance, "begin"), "i64"), number("i64", "4"));
+    const std::string found =
+        fresh(fmt::format("gather(%{}, %{}) {{axis = 0}}", fresh("constant(f32 (8, 2) @random(41))"), op("add", side, chosen)));
+    return fresh("expand_dims(%" + fresh("transpose(%" + found + ") {perm = (2, 0, 1)}") + ") {axes = (0)}");
+  }
+
   void layer(int index) {
     const std::string gain = fresh(fmt::format("constant(f32 (8) @random({}))", 6 + index));
     const std::string epsilon = chance(0.8) ? "1e-5" : pick({"0", "-0.05", "-0.3", "-1e-3", "-1e-4", "1e-12"});
@@ -371,10 +417,13 @@ class Writer {
           chance(0.5) ? where(op("less", bias, border), "low", scores) : where(op("less", border, bias), scores, "low");
       mixed = op("matmul", fresh(fmt::format("softmax(%{}) {{axis = -1}}", chosen)), v);
     } else {
-      const std::string scores = op("mul", op("matmul", q, heads(k0, "(0, 2, 3, 1)")), number("f32", "0.5"));
+      std::string scores = op("mul", op("matmul", q, turned_keys(k0)), number("f32", "0.5"));
+      if (chance(0.2)) scores = op("add", scores, relative_table());
       const bool selects = model_.what == "selected" && chance(0.5);
       const std::string biased = selects ? where(hidden_bool("m4"), "low", scores) : op("add", scores, bias);
-      mixed = op("matmul", fresh(fmt::format("softmax(%{}) {{axis = -1}}", biased)), v);
+      std::string weights = fresh(fmt::format("softmax(%{}) {{axis = -1}}", biased));
+      if (chance(0.4)) weights = where(op("is_nan", weights), "zero", weights);
+      mixed = op("matmul", weights, v);
     }
     const std::string together = fresh(fmt::format("transpose(%{}) {{perm = (0, 2, 1, 3)}}", mixed)), shape = fresh("shape(b, s, 8)");
     std::string out = fresh(fmt::format("dyn.reshape(%{}, %{})", together, shape));
@@ -491,73 +540,8 @@ class Writer {
   int count_ = 0;
 };
 
-constexpr std::int64_t batch = 3, length = 6;
-
-void set_entry(Tensor& mask, std::int64_t at, std::int64_t entry) {
-  if (is_float(mask.dtype())) mask.set_real(at, static_cast<double>(entry));
-  else mask.set_integer(at, entry);
-}
-
 }  // namespace
 
 PaddingModel padding_model(std::uint64_t seed) { return Writer(seed).run(); }
-
-std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t seed) {
-  std::mt19937_64 random(seed + 1000003);
-  const std::int64_t kept = model.kept_entry.value_or(1), hidden = model.hidden_entry.value_or(0);
-  std::vector<PaddingCall> calls;
-  const auto add = [&](const std::string& kind, const auto& shows) {
-    Tensor ids(DType::I64, {batch, length}), mask(model.mask_dtype, {batch, length}), rows(DType::F32, {batch, length, 8});
-    for (std::int64_t at = 0; at < batch * length; ++at) {
-      const bool shown = shows(at / length, at % length);
-      ids.set_integer(at, 1 + static_cast<std::int64_t>(random() % 49));
-      if (model.mask == 0) ids.set_integer(at, shown ? ids.integer_at(at) : 0);
-      set_entry(mask, at, shown ? kept : hidden);
-      for (std::int64_t e = 0; e < 8; ++e) rows.set_real(at * 8 + e, static_cast<double>(random() % 100) / 50 - 1);
-    }
-    PaddingCall call{.kind = kind, .inputs = {ids}};
-    if (model.mask == 1) call.inputs.push_back(mask);
-    if (model.real_rows) call.inputs.push_back(rows);
-    calls.push_back(std::move(call));
-  };
-  add("all", [](auto, auto) { return true; });
-  add("end", [](auto b, auto s) { return s < 2 * b + 1; });
-  add("front", [](auto b, auto s) { return s >= 2 * b; });
-  add("inside", [](auto b, auto s) { return (s + b) % 3 != 1 || s == 0; });
-  add("one row", [](auto b, auto s) { return s == b; });
-  add("an empty sequence", [](auto b, auto s) { return b != 1 && s < 4; });
-  add("hidden first", [](auto b, auto s) { return s > 0 && s != b + 1; });
-  add("none", [](auto, auto) { return false; });
-  for (const double number : {1e9, 1e18, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    if (!model.real_rows || (model.brittle && std::isfinite(number))) continue;
-    const auto shown = [](auto b, auto s) { return s < 2 * b + 1; };
-    add(fmt::format("hidden rows of {}", number), shown);
-    for (std::int64_t at = 0; at < batch * length * 8; ++at)
-      if (!shown(at / 8 / length, at / 8 % length)) calls.back().inputs.back().set_real(at, number);
-  }
-  if (model.mask == 1 && model.mask_dtype != DType::Bool) {
-    add("an entry of 2", [](auto b, auto s) { return s < 4 - b; });
-    set_entry(calls.back().inputs[1], 2, 2);
-    calls.back().zero_or_one = false;
-  }
-  return calls;
-}
-
-PaddingCall changed_rows(const PaddingModel& model, const PaddingCall& call, const std::vector<bool>& rows) {
-  PaddingCall changed = call;
-  for (Tensor& input : changed.inputs) {
-    Tensor copy(input.dtype(), input.dims());
-    std::ranges::copy(input.bytes(), copy.mutable_bytes().begin());
-    input = copy;
-  }
-  for (std::size_t at = 0; at < rows.size(); ++at) {
-    if (!rows[at]) continue;
-    const auto place = static_cast<std::int64_t>(at);
-    if (model.mask == 1) changed.inputs[0].set_integer(place, (changed.inputs[0].integer_at(place) + 17) % 50);
-    for (std::int64_t e = 0; model.real_rows && e < 8; ++e)
-      changed.inputs.back().set_real(place * 8 + e, 3.5 * static_cast<double>(e % 3) - 2);
-  }
-  return changed;
-}
 
 }  // namespace anydim::tests

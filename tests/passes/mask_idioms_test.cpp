@@ -176,6 +176,63 @@ TEST(MaskIdioms, DistancesAddedToScores) {
               DType::I64);
 }
 
+// As T5 and MPNet have them: the logarithm of the distance chooses a number for each head.
+TEST(MaskIdioms, TablesOfRelativePositions) {
+  expect_same({.bias = numbers + positions + added + R"(
+  %distance = sub(%j, %i)
+  %far = abs(%distance)
+  %two = constant(i64 () [2])
+  %near = less(%far, %two)
+  %real_far = cast(%far) {to = f32}
+  %half = constant(f32 () [0.5])
+  %scaled = mul(%real_far, %half)
+  %logarithm = log(%scaled)
+  %whole = cast(%logarithm) {to = i64}
+  %bucket = add(%whole, %two)
+  %last = constant(i64 () [3])
+  %limited = min(%bucket, %last)
+  %chosen = where(%near, %far, %limited)
+  %after = greater(%distance, %begin)
+  %side = cast(%after) {to = i64}
+  %four = constant(i64 () [4])
+  %offset = mul(%side, %four)
+  %place = add(%offset, %chosen)
+  %relative = constant(f32 (8, 2) @random(41))
+  %found = gather(%relative, %place) {axis = 0}
+  %by_head = transpose(%found) {perm = (2, 0, 1)}
+  %every = expand_dims(%by_head) {axes = (0)}
+  %bias = add(%every, %padding)
+)",
+               .tail = mean_pooling,
+               .results = "%h, %mean"},
+              DType::I64);
+}
+
+// As torch's dynamo exports a mask: every entry through its indices.
+TEST(MaskIdioms, EntriesGatheredByTheirIndices) {
+  const std::string gathered = numbers + positions + R"(
+  %nb = dim(b)
+  %sequences = dyn.arange(%begin, %nb, %step)
+  %b4 = expand_dims(%sequences) {axes = (1, 2, 3)}
+  %s4 = expand_dims(%range) {axes = (0, 1, 2)}
+  %all = shape(b, 1, 1, s)
+  %bw = dyn.broadcast_to(%b4, %all)
+  %sw = dyn.broadcast_to(%s4, %all)
+  %b5 = expand_dims(%bw) {axes = (-1)}
+  %s5 = expand_dims(%sw) {axes = (-1)}
+  %indices = concat(%b5, %s5) {axis = -1}
+  %seen = cast(%m) {to = bool}
+  %entries = gather_nd(%seen, %indices) {batch_dims = 0}
+  %always = greater_equal(%i, %begin)
+  %both = and(%always, %entries)
+  %bias = where(%both, %zero, %low)
+)";
+  expect_same({.bias = gathered}, DType::I64);
+  EXPECT_EQ(refusal({.bias = replaced(gathered, "%s4 = expand_dims(%range)",
+                                      "%end = sub(%ns, %step)\n  %back = sub(%end, %range)\n  %s4 = expand_dims(%back)")}),
+            "the bias of attention 'Attention' (%a) reads no mask of (batch, key)");
+}
+
 // ---- Near misses ----
 
 TEST(MaskIdioms, FillsThatMayNotHide) {
