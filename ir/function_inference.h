@@ -1,6 +1,7 @@
 // Inference of one function. Internal to ir/infer*.cpp.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -98,6 +99,7 @@ class FunctionInferrer {
   Type sealed(const Type& type, const Scope& scope) const;  // as it is seen outside of the scope, in a list, tuple or function value
   Type taken(const Type& type, ValueId result);             // out of a list, tuple or function: each `?` opens a symbol
   Type signature(const Binding& closure, const Function& callee);
+  void move_numbers(const Binding& binding);
   void require_known_symbols(const Binding& binding) const;  // in dims that the binding is given
   const Type& operand_type(const Binding& binding, std::size_t operand, Type::Kind kind, std::string_view what) const;
 
@@ -111,6 +113,7 @@ class FunctionInferrer {
   std::map<std::string, ValueId, std::less<>> opener_of_;
   std::set<std::string, std::less<>> bound_;  // by check_shape and bind, so far
   std::vector<const Tensor*> constants_;
+  std::deque<Tensor> moved_;  // what move_numbers() computed
   std::vector<OperandFacts> facts_;
   std::vector<Precondition> held_;  // that this block and those around it demand or check
   const Binding* at_work_ = nullptr;
@@ -118,6 +121,7 @@ class FunctionInferrer {
   std::map<ValueId, Type> declared_;
   std::map<ValueId, Type> to_check_;  // what was found of values whose declared type only the run can prove
   int depth_ = 0;                     // of blocks that may not run
+  struct Restart {};                  // thrown where a range was narrowed that what follows should not be computed without
   bool narrowed_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/evaluate.h"
 #include "ir/function_inference.h"
 #include "ir/region.h"
 #include "ir/shape_rules.h"
@@ -44,7 +45,12 @@ void FunctionInferrer::run() {
     bound_.clear();
     visible_.assign(function_.values.size(), false);
     to_check_.clear();
-    infer_block(function_.body);
+    at_work_ = nullptr;
+    try {
+      infer_block(function_.body);
+    } catch (const Restart&) {
+      narrowed_ = true;
+    }
   } while (narrowed_);
   if (!to_check_.empty()) insert_checks(function_.body);
   for (Value& value : function_.values) value.declared = Value::Declared::Nothing;
@@ -99,7 +105,57 @@ void FunctionInferrer::infer_binding(Binding& binding) {
     set(binding.results[i], std::move(rule.types[i]), std::move(rule.contents[i]));
   }
   if (binding.op == Op::constant) constants_[binding.results[0]] = &tensor_attribute(binding, "value");
+  else if (info(binding.op).has(traits::moves)) move_numbers(binding);
   for (Precondition& precondition : rule.preconditions) decide(binding, std::move(precondition));
+}
+
+std::vector<std::int64_t> constant_extents(const std::vector<Dim>& dims) {
+  std::vector<std::int64_t> result;
+  for (const Dim& dim : dims) result.push_back(dim.constant().value());
+  return result;
+}
+
+// Shape rules follow numbers through vectors. Shapes and paddings that exporters turn about as small matrices are computed.
+constexpr std::int64_t most_moved = 256;
+
+void FunctionInferrer::move_numbers(const Binding& binding) {
+  if (binding.results.size() != 1 || result_.contents[binding.results[0]]) return;
+  const TensorType& type = function_.tensor_type(binding.results[0]);
+  const auto is_constant = [](const Dim& dim) { return dim.is_constant(); };
+  const auto small = [&](const std::vector<Dim>& dims) {
+    return std::ranges::all_of(dims, is_constant) && element_count(constant_extents(dims)) <= most_moved;
+  };
+  if (is_float(type.dtype) || !small(type.dims)) return;
+  std::vector<Tensor> made;
+  made.reserve(binding.operands.size());
+  std::vector<const Tensor*> operands;
+  for (const ValueId id : binding.operands) {
+    if (id == no_value) {
+      operands.push_back(nullptr);
+      continue;
+    }
+    const Contents& contents = result_.contents[id];
+    if (constants_[id] != nullptr && constants_[id]->elements() <= most_moved) {
+      operands.push_back(constants_[id]);
+    } else if (contents && small(function_.tensor_type(id).dims) && std::ranges::all_of(*contents, is_constant)) {
+      Tensor& tensor = made.emplace_back(function_.tensor_type(id).dtype, constant_extents(function_.tensor_type(id).dims));
+      for (std::size_t i = 0; i < contents->size(); ++i) tensor.set_integer(static_cast<std::int64_t>(i), *(*contents)[i].constant());
+      operands.push_back(&tensor);
+    } else {
+      return;
+    }
+  }
+  Tensor moved;
+  try {
+    moved = evaluate_binding(function_, binding, operands).at(0);
+  } catch (const Error&) {
+    return;  // an index out of range, say: the run's to report
+  }
+  if (type.rank() <= 1) {
+    std::vector<Dim>& contents = result_.contents[binding.results[0]].emplace();
+    for (std::int64_t i = 0; i < moved.elements(); ++i) contents.emplace_back(moved.integer_at(i));
+  }
+  constants_[binding.results[0]] = &moved_.emplace_back(std::move(moved));
 }
 
 OperandFacts FunctionInferrer::facts_of(ValueId id) const {
@@ -134,9 +190,13 @@ void FunctionInferrer::decide(const Binding& binding, Precondition precondition,
   if (proof == Proof::No) contradiction(binding, precondition);
   // What a callee demands is checked where it is called.
   const bool of_call = argument >= 0 || (binding.op == Op::check_shape && has_attribute(binding, "what"));
-  if (!of_call && may_narrow(precondition) && narrow_from(precondition, function_.symbols, describe(function_, binding))) {
-    narrowed_ = true;
-    return;
+  const std::string source = describe(function_, binding);
+  const auto of_parameter = [&](const std::string& symbol) { return parameter_symbols_.contains(symbol); };
+  if (!of_call && may_narrow(precondition)) {
+    narrowed_ = narrowed_ || narrow_from(precondition, function_.symbols, source);
+    // What follows would carry the case of an empty dim along in every extent.
+    if (narrow_from_empty(precondition, of_parameter, function_.symbols, source)) throw Restart{};
+    if (narrowed_) return;
   }
   // These are the checks at run time.
   if (binding.op == Op::check_shape) return;

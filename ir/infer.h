@@ -39,4 +39,7 @@ struct InferenceResult {
 // Error{Malformed} with the operands' types where a precondition is provably false.
 InferenceResult infer_types(Module& module);
 
+// Dims that are all constants, as numbers.
+std::vector<std::int64_t> constant_extents(const std::vector<Dim>& dims);
+
 }  // namespace anydim::ir

@@ -138,6 +138,22 @@ bool narrow_from(const Precondition& precondition, SymbolTable& symbols, const s
   return (symmetric && narrow_symbol(precondition, right, left, symbols, source)) || from_left;
 }
 
+bool narrow_from_empty(const Precondition& precondition, const std::function<bool(const std::string&)>& may_narrow, SymbolTable& symbols,
+                       const std::string& source) {
+  for (const Dim& side : {precondition.left, precondition.right}) {
+    for (const DimLeaf& leaf : side.leaves()) {
+      const SymbolInfo* known = leaf.is_symbol() ? symbols.find(leaf.symbol) : nullptr;
+      if (known == nullptr || known->low != 0 || known->high == 0 || !may_narrow(leaf.symbol)) continue;
+      SymbolTable empty = symbols;
+      SymbolInfo assumed = *known;
+      assumed.high = 0;
+      empty.declare(leaf.symbol, assumed);
+      if (prove(precondition, empty) == Proof::No) return symbols.narrow(leaf.symbol, {.low = 1}, source);
+    }
+  }
+  return false;
+}
+
 std::string to_string(const Precondition& precondition, const Function& function) {
   const auto& [relation, left, right, what] = precondition;
   const bool broadcasts = relation == Relation::Broadcastable && !(left.is_constant() && right.is_constant());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,6 +72,9 @@ Proof prove(const Precondition& precondition, const SymbolTable& symbols);
 // Narrows a symbol's range by what the precondition implies, e.g. seq <= 512 from a broadcast of seq with min(seq, 512); the range's
 // reason then reads `source`. True when a range became narrower; the precondition may still need its check.
 bool narrow_from(const Precondition& precondition, SymbolTable& symbols, const std::string& source);
+// The same for a symbol that may be 0 where the precondition cannot hold if it is: then it is at least 1.
+bool narrow_from_empty(const Precondition& precondition, const std::function<bool(const std::string& symbol)>& may_narrow,
+                       SymbolTable& symbols, const std::string& source);
 
 // "dimension 1 of operand 0: expected 3 or 1, got 4".
 std::string to_string(const Precondition& precondition, const Function& function);

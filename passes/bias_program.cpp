@@ -59,9 +59,9 @@ std::optional<Triangle> triangle_of(const Tensor& tensor) {
 
 class Folding {
  public:
-  Folding(const ElementProgram& element, const Assumptions& assumptions, bool diagonal)
+  Folding(const ElementProgram& element, const Assumptions& assumptions, Keys keys)
       : element_(element), assumptions_(assumptions), symbols_(element.context.symbols) {
-    if (diagonal) replaced_.emplace(key_index().leaf(), row_index());
+    if (keys != Keys::All) replaced_.emplace(key_index().leaf(), place_of(keys));
     for (Assumption& assumption : assumptions_.entries)
       for (Dim& dim : assumption.place) dim = dim.substitute(replaced_);
   }
@@ -80,6 +80,18 @@ class Folding {
   }
 
  private:
+  // Of the keys, in terms of their row.
+  Dim place_of(Keys keys) {
+    if (keys == Keys::Own) return row_index();
+    const DimLeaf between = loop_leaf(LoopRole::Key, 1);
+    const SymbolInfo* rows = symbols_.find(row_index().leaf());
+    SymbolInfo others = rows != nullptr ? *rows : SymbolInfo{};
+    others.low = 1;
+    others.high = std::max<std::int64_t>(others.high, 1);
+    symbols_.declare(between, others);
+    return keys == Keys::Before ? row_index() - Dim::of(between) : row_index() + Dim::of(between);
+  }
+
   const ScalarStep& at(std::int32_t position) const { return steps_[static_cast<std::size_t>(position)]; }
   const ValueRange& range_of(std::int32_t position) const { return ranges_[static_cast<std::size_t>(position)]; }
 
@@ -229,7 +241,7 @@ class Folding {
 
   const ElementProgram& element_;
   Assumptions assumptions_;
-  const SymbolTable& symbols_;
+  SymbolTable symbols_;
   std::map<DimLeaf, Dim> replaced_;
   std::vector<ScalarStep> steps_;
   std::vector<ValueRange> ranges_;      // of each of them
@@ -251,6 +263,9 @@ bool is_scalar_form(const Binding& binding) {
     case Op::dyn_zeros:
     case Op::ones:
     case Op::dyn_ones:
+    case Op::arange:
+    case Op::dyn_arange:
+    case Op::concat:
     case Op::broadcast_to:
     case Op::dyn_broadcast_to:
     case Op::transpose: return true;
@@ -405,8 +420,6 @@ std::optional<std::int64_t> entry_that_answers(const ScalarProgram& function, DT
   return std::nullopt;
 }
 
-Folded fold(const ElementProgram& element, const Assumptions& assumptions) { return Folding(element, assumptions, false).run(); }
-
-Folded fold_on_diagonal(const ElementProgram& bias, const Assumptions& assumptions) { return Folding(bias, assumptions, true).run(); }
+Folded fold(const ElementProgram& element, const Assumptions& assumptions, Keys keys) { return Folding(element, assumptions, keys).run(); }
 
 }  // namespace anydim::passes

@@ -68,8 +68,8 @@ struct Folded {
   ir::ScalarProgram program;
   ValueRange range;  // of the element, with symbols in their ranges
 };
-Folded fold(const ElementProgram& element, const Assumptions& assumptions);
-// The same where the key is the row itself.
-Folded fold_on_diagonal(const ElementProgram& bias, const Assumptions& assumptions);
+// Of a bias, which keys of a row are looked at.
+enum class Keys : std::uint8_t { All, Before, Own, After };
+Folded fold(const ElementProgram& element, const Assumptions& assumptions, Keys keys = Keys::All);
 
 }  // namespace anydim::passes

@@ -85,8 +85,13 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
   std::array<double, 2> highest{}, self{};
   for (const std::int64_t is : {0, 1}) {
     const auto at = static_cast<std::size_t>(is);
-    const ValueRange range = fold(added, assumed(is)).range, own = fold_on_diagonal(added, assumed(is)).range;
-    highest[at] = range.nan ? infinity : range.high;
+    const auto most = [](const ValueRange& range) { return range.nan ? infinity : range.high; };
+    const ValueRange own = fold(added, assumed(is), Keys::Own).range;
+    highest[at] = most(fold(added, assumed(is)).range);
+    // What is causal may say of each side of the diagonal what it does not say of both.
+    if (highest[at] > weakest_fill)
+      highest[at] =
+          std::max({most(own), most(fold(added, assumed(is), Keys::Before).range), most(fold(added, assumed(is), Keys::After).range)});
     self[at] = own.nan ? -infinity : own.low;
   }
   std::optional<std::int64_t> hidden;

@@ -255,9 +255,22 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
       const ValueId shape = add(Op::shape, {}, {}, binding, packed_dims(type(value).dims, axes));
       return add(Op::dyn_broadcast_to, {source, shape}, {}, binding);
     }
+    case Op::full:
+    case Op::dyn_full:
+    case Op::zeros:
+    case Op::dyn_zeros:
+    case Op::ones:
+    case Op::dyn_ones: return packed_fill(binding, axes);
     case Op::gather: {
       // A table that has no rows, read at each row's index.
       const ValueId table = binding.operands[0], indices = binding.operands[1];
+      if (const auto from = row_axes(table); from && !holds_rows(indices)) {
+        std::int64_t axis = integer_attribute(binding, "axis");
+        if (axis < 0) axis += static_cast<std::int64_t>(type(table).rank());
+        const auto along = static_cast<std::size_t>(axis);
+        if (along == from->batch || along == from->sequence) refuse(binding, "picks among rows");
+        return add(Op::gather, {packed(table), plain(indices)}, {{"axis", static_cast<std::int64_t>(from->packed(along))}}, binding);
+      }
       if (holds_rows(table) || !holds_rows(indices)) refuse(binding, "picks among rows");
       return add(Op::gather, {plain(table), packed(indices)}, binding.attributes, binding);
     }
@@ -277,6 +290,22 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
     case Op::attention: return pack_attention(binding, axes);
     default: refuse(binding, "is not known to keep rows to themselves");
   }
+}
+
+// One number everywhere.
+ValueId RowPacker::packed_fill(const Binding& binding, const RowAxes& axes) {
+  const TensorType& filled = type(binding.results[0]);
+  ValueId number = no_value;
+  if (binding.op == Op::full || binding.op == Op::dyn_full) {
+    number = plain(binding.operands[0]);
+  } else {
+    Tensor element(filled.dtype, {});
+    const bool one = binding.op == Op::ones || binding.op == Op::dyn_ones;
+    if (is_float(filled.dtype)) element.set_real(0, one ? 1 : 0);
+    else element.set_integer(0, one ? 1 : 0);
+    number = add(Op::constant, {}, {{"value", std::move(element)}}, binding);
+  }
+  return add(Op::dyn_broadcast_to, {number, add(Op::shape, {}, {}, binding, packed_dims(filled.dims, axes))}, {}, binding);
 }
 
 // Rows stand one after the other where nothing but dims of 1 comes before them.

@@ -91,6 +91,7 @@ class RowPacker {
 
   ir::ValueId pack_parameter(ir::ValueId value, const RowAxes& axes);
   ir::ValueId pack_binding(const ir::Binding& binding, ir::ValueId value, const RowAxes& axes);
+  ir::ValueId packed_fill(const ir::Binding& binding, const RowAxes& axes);
   bool rows_first(ir::ValueId value, const RowAxes& axes) const;
   ir::ValueId pack_reshape(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId pack_transpose(const ir::Binding& binding, const RowAxes& axes);

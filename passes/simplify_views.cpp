@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/scalar_access.h"
+#include "passes/bias_program.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -26,6 +27,9 @@ class Simplifying {
   explicit Simplifying(Function& function) : function_(function), replacements_(function), definitions_(function.values.size()) {}
 
   void run() {
+    // Before the walk: element programs are read off a whole body.
+    for (const Binding& binding : function_.body.bindings)
+      if (binding.op == Op::scatter_nd && writes_all(binding)) replacements_.replace(binding.results[0], binding.operands[2]);
     walk(function_.body);
     replacements_.apply(function_);
     drop_dead(function_);
@@ -233,6 +237,40 @@ class Simplifying {
           .results = binding.results,
           .attributes = {{"axis", std::int64_t{0}}},
           .source = binding.source});
+    return true;
+  }
+
+  // ---- writing every element to its own place ----
+
+  // As torch exports an assignment to a slice that is the whole.
+  bool writes_all(const Binding& binding) const {
+    const ValueId data = binding.operands[0], indices = binding.operands[1];
+    const std::vector<Dim>& extents = dims(data);
+    const std::size_t rank = extents.size();
+    if (string_attribute(binding, "reduction") != "none" || dims(binding.operands[2]) != extents || dims(indices).size() != rank + 1 ||
+        dims(indices).back() != Dim(static_cast<std::int64_t>(rank)))
+      return false;
+    std::vector<Iteration> space;
+    std::vector<Dim> index;
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      index.push_back(batch_index(axis));
+      space.push_back({index.back().leaf(), extents[axis]});
+    }
+    index.emplace_back(0);
+    try {
+      for (std::size_t axis = 0; axis < rank; ++axis) {
+        index.back() = static_cast<std::int64_t>(axis);
+        ElementProgram element;
+        build_element(element, function_, function_.body, indices, index, space);
+        const ScalarStep& last = element.program.steps.back();
+        const bool extent = last.kind == ScalarStep::Kind::Extent;
+        const bool constant = last.kind == ScalarStep::Kind::Constant && last.integer == 0;
+        const bool whole = extent && last.index[0] == index[axis];
+        if (!whole && !(extents[axis].is_constant(1) && constant)) return false;
+      }
+    } catch (const NoLoopForm&) {
+      return false;
+    }
     return true;
   }
 

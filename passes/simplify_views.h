@@ -10,7 +10,8 @@ namespace anydim::passes {
 //   transpose (or its operand), as torch's `reshape(b * h, s, d)`, transpose, reshape back does;
 // - a reshape of a reshape becomes one reshape;
 // - gather_elements from data that is one row, broadcast along every axis but the gathered one,
-//   becomes a gather from that row.
+//   becomes a gather from that row;
+// - scatter_nd that writes an update to every place of the data, each to its own, is the updates.
 void simplify_views(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

@@ -35,12 +35,6 @@ bool all_constant(const std::vector<Dim>& dims) {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_constant(); });
 }
 
-std::vector<std::int64_t> numbers(const std::vector<Dim>& dims) {
-  std::vector<std::int64_t> result;
-  for (const Dim& dim : dims) result.push_back(*dim.constant());
-  return result;
-}
-
 bool steps_are_one(const RuleFacts& facts, const Binding& binding) {
   if (binding.op == Op::strided_slice) {
     if (!has_attribute(binding, "steps")) return true;
@@ -184,7 +178,7 @@ std::optional<Binding> as_literal(const RuleFacts& facts, const Binding& binding
     literal.op = Op::constant;
     std::vector<std::int64_t> dims;
     if (type->rank() == 1) dims.push_back(static_cast<std::int64_t>(contents->size()));
-    literal.attributes.emplace("value", Tensor::of(type->dtype, dims, numbers(*contents)));
+    literal.attributes.emplace("value", Tensor::of(type->dtype, dims, constant_extents(*contents)));
     return literal;
   }
   if (type->dtype != DType::I64) return std::nullopt;
@@ -223,7 +217,7 @@ std::optional<Binding> folded(const RuleFacts& facts, const Binding& binding) {
       binding.op == Op::bind)
     return std::nullopt;
   const TensorType* type = tensor_of(facts, binding.results[0]);
-  if (type == nullptr || !all_constant(type->dims) || element_count(numbers(type->dims)) > folding_limit) return std::nullopt;
+  if (type == nullptr || !all_constant(type->dims) || element_count(constant_extents(type->dims)) > folding_limit) return std::nullopt;
   std::vector<const Tensor*> operands;
   for (ValueId operand : binding.operands) {
     if (operand != no_value && (facts.constants[operand] == nullptr || facts.constants[operand]->elements() > folding_limit))
@@ -251,7 +245,7 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
       if (!present(entry.operand)) continue;
       const std::vector<Dim>* elements = known(entry.operand);
       if (elements == nullptr || !all_constant(*elements)) return std::nullopt;
-      const std::vector<std::int64_t> values = numbers(*elements);
+      const std::vector<std::int64_t> values = constant_extents(*elements);
       if (holds_one_integer(*twin, entry.attribute)) made.attributes.emplace(entry.attribute, values.at(0));
       else made.attributes.emplace(entry.attribute, values);
     }
@@ -261,7 +255,7 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
     if (!all_constant(result->dims)) return std::nullopt;
     Binding made = static_binding(binding, *twin);
     for (const char* name : dropped) made.attributes.erase(name);
-    made.attributes.emplace("shape", numbers(result->dims));
+    made.attributes.emplace("shape", constant_extents(result->dims));
     return made;
   };
   std::optional<Binding> made;

@@ -208,6 +208,41 @@ TEST(MaskIdioms, TablesOfRelativePositions) {
               DType::I64);
 }
 
+// As torch's older exporter writes a causal mask with the padding put into it: where the causal one and the entry add up to 0, a fill.
+TEST(MaskIdioms, FillsWhereACausalBiasAndTheEntryAreZero) {
+  const std::string filled = numbers + positions + R"(
+  %square = shape(s, s)
+  %fills = dyn.full(%low, %square)
+  %triangle = trilu(%fills) {upper = 1, k = 1}
+  %later = greater(%j, %i)
+  %real_later = cast(%later) {to = f32}
+  %causal = mul(%triangle, %real_later)
+  %real = cast(%m4) {to = f32}
+  %sum = add(%causal, %real)
+  %neither = equal(%sum, %zero)
+  %all = shape(b, 1, s, s)
+  %wide = dyn.broadcast_to(%causal, %all)
+  %updates = where(%neither, %low, %wide)
+  %nb = dim(b)
+  %sequences = dyn.arange(%begin, %nb, %step)
+  %b4 = expand_dims(%sequences) {axes = (1, 2, 3)}
+  %none = constant(i64 (1, 1, 1) [0])
+  %bw = dyn.broadcast_to(%b4, %all)
+  %hw = dyn.broadcast_to(%none, %all)
+  %iw = dyn.broadcast_to(%i, %all)
+  %jw = dyn.broadcast_to(%j, %all)
+  %b5 = expand_dims(%bw) {axes = (-1)}
+  %h5 = expand_dims(%hw) {axes = (-1)}
+  %i5 = expand_dims(%iw) {axes = (-1)}
+  %j5 = expand_dims(%jw) {axes = (-1)}
+  %indices = concat(%b5, %h5, %i5, %j5) {axis = -1}
+  %bias = scatter_nd(%wide, %indices, %updates) {reduction = "none"}
+)";
+  expect_same({.bias = filled}, DType::I64);
+  EXPECT_EQ(refusal({.bias = replaced(filled, "concat(%b5, %h5, %i5, %j5)", "concat(%b5, %h5, %j5, %i5)")}),
+            "the bias of attention 'Attention' (%a) is not known element by element: no scalar form inside a kernel: scatter_nd (%bias)");
+}
+
 // As torch's dynamo exports a mask: every entry through its indices.
 TEST(MaskIdioms, EntriesGatheredByTheirIndices) {
   const std::string gathered = numbers + positions + R"(

@@ -53,7 +53,8 @@ fn @main(%ids: Tensor[(b, s), i64]{}{}) where b in [0, 64], s in [0, 32] {{
 }
 
 Module module_of(const Encoder& encoder) {
-  return tests::after_passes(text_of(encoder), {"infer_types", "dynamic_to_static", "common_subexpressions", "dead_code"});
+  return tests::after_passes(text_of(encoder),
+                             {"infer_types", "dynamic_to_static", "common_subexpressions", "dead_code", "simplify_views"});
 }
 
 const std::string additive = R"(

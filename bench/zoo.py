@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Makes, checks and times small exports of many architectures.
+
+usage: zoo.py make FOLDER [--exporter dynamo|legacy] [NAME ...]
+       zoo.py check FOLDER [--anydim PROGRAM] [--table FILE] [NAME ...]
+       zoo.py time FOLDER [--anydim PROGRAM] [--threads T] [--rounds R] [NAME ...]
+
+make installs the exporter's packages (bench/zoo/requirements-EXPORTER.txt, from PyPI, several GB)
+into FOLDER/env-EXPORTER and writes FOLDER/NAME.EXPORTER.onnx with recorded cases (bench/zoo/models.py
+says which architectures there are). check runs every model on its cases with --masked-rows zero and
+says whether it loads, how far the rows that take part are from ONNX Runtime's, whether padding was
+removed or why not, and how long the first result takes with an empty and a warm kernel cache; with
+--table also as a table for docs/models.md. time runs the last case beside ONNX Runtime, in turns.
+NAME is an architecture or architecture.exporter; default: all that the folder has.
+"""
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+HERE = pathlib.Path(__file__).parent
+PROGRAM = str(HERE.parent / "build/release/bin/anydim")
+EXPORTERS = ["dynamo", "legacy"]
+
+
+def make(arguments):
+    folder = pathlib.Path(arguments.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for exporter in [arguments.exporter] if arguments.exporter else EXPORTERS:
+        python = folder / f"env-{exporter}" / "bin/python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(python.parent.parent)], check=True)
+            wanted = HERE / f"zoo/requirements-{exporter}.txt"
+            subprocess.run([str(python), "-m", "pip", "install", "-q", "-r", str(wanted)],
+                           check=True)
+        script = [str(python), str(HERE / "zoo/export.py"), str(folder), exporter]
+        failed |= subprocess.run(script + arguments.names, check=False).returncode
+    return failed
+
+
+def chosen(arguments):
+    for path in sorted(pathlib.Path(arguments.folder).glob("*.npz")):
+        name = path.stem
+        if not arguments.names or name in arguments.names or name.split(".")[0] in arguments.names:
+            yield path.with_suffix(".onnx")
+
+
+def cases_of(model):
+    """The recorded calls: [(inputs, outputs)], each name to array."""
+    cases = {}
+    with numpy.load(model.with_suffix(".npz")) as data:
+        for key in data.files:
+            number, kind, name = key.split(".", 2)
+            cases.setdefault(int(number), ({}, {}))[kind == "out"][name] = data[key]
+    return [cases[number] for number in sorted(cases)]
+
+
+def input_arguments(folder, inputs):
+    given = []
+    for name, value in inputs.items():
+        path = pathlib.Path(folder) / f"in_{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.npy"
+        numpy.save(path, value)
+        given += ["--input", f"{name}={path}"]
+    return given
+
+
+def kept_rows(inputs, output):
+    """Where the output's rows take part: a mask over its first two dims, or all of it."""
+    mask = inputs.get("attention_mask")
+    if mask is None or output.ndim < 2 or output.shape[:2] != mask.shape:
+        return ...
+    return mask != 0
+
+
+def run_case(program, model, inputs, outputs, cache):
+    """The largest difference of rows that take part, the seconds, and what the command said."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "run", str(model), "--output", folder, "--cache-dir", cache,
+                   "--masked-rows", "zero", *input_arguments(folder, inputs)]
+        begin = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        seconds = time.perf_counter() - begin
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip().splitlines()[0])
+        worst = 0.0
+        for name, wanted in outputs.items():
+            got = numpy.load(pathlib.Path(folder) / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npy"))
+            if got.shape != wanted.shape or got.dtype != wanted.dtype:
+                raise RuntimeError(f"{name}: expected {wanted.dtype}{wanted.shape}, "
+                                   f"got {got.dtype}{got.shape}")
+            rows = kept_rows(inputs, wanted)
+            if wanted[rows].size:
+                apart = numpy.abs(got[rows].astype("f8") - wanted[rows].astype("f8"))
+                worst = max(worst, float(apart.max()))
+        return worst, seconds
+
+
+def padding_of(program, model, inputs, cache):
+    """'removed', or why not; empty where the model has no mask."""
+    if "attention_mask" not in inputs:
+        return ""
+    shapes = [f"{name}={'x'.join(map(str, value.shape))}" for name, value in inputs.items()]
+    command = [program, "explain", str(model), "--repeat", "1", "--cache-dir", cache,
+               "--masked-rows", "zero"]
+    for shape in shapes:
+        command += ["--shape", shape]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    found = re.search(r"^padding: (removed|kept)(?:: (.*))?", done.stdout, re.MULTILINE)
+    if not found:
+        return "unknown: " + (done.stderr.strip().splitlines() or ["nothing said"])[0]
+    return "removed" if found[1] == "removed" else "kept: " + (found[2] or "")
+
+
+def check(arguments):
+    rows, failed = [], 0
+    for model in chosen(arguments):
+        cases = cases_of(model)
+        row = {"model": model.stem, "loads": False, "worst": None, "padding": "", "problem": ""}
+        with tempfile.TemporaryDirectory() as cache:
+            try:
+                times = [run_case(arguments.anydim, model, *cases[0], cache)[1] for _ in range(2)]
+                worst = max(run_case(arguments.anydim, model, *case, cache)[0] for case in cases)
+                row |= {"loads": True, "worst": worst, "cold_s": times[0], "warm_s": times[1],
+                        "padding": padding_of(arguments.anydim, model, cases[0][0], cache)}
+                if not worst <= 1e-4:
+                    row["problem"] = "differs from ONNX Runtime"
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                row["problem"] = str(error)
+        failed += bool(row["problem"])
+        rows.append(row)
+        print(f"{row['model']}: " + (row["problem"] if row["worst"] is None else
+              f"worst {row['worst']:.1e}, cold {row['cold_s']:.2f} s, warm {row['warm_s']:.2f} s, "
+              f"padding {row['padding'] or 'none'} {row['problem']}"), flush=True)
+    if arguments.table:
+        pathlib.Path(arguments.table).write_text(table_of(rows))
+    packed = sum(row["padding"] == "removed" for row in rows)
+    masked = sum(bool(row["padding"]) for row in rows)
+    print(f"{len(rows)} models, {sum(row['loads'] for row in rows)} load, {failed} with a problem; "
+          f"padding removed from {packed} of {masked} that have a mask")
+    return 1 if failed else 0
+
+
+def table_of(rows):
+    lines = ["| model | exporter | largest difference | padding | first result, s (cold, warm) |",
+             "|---|---|---|---|---|"]
+    for row in rows:
+        name, exporter = row["model"].rsplit(".", 1)
+        result = (f"{row['worst']:.1e} | {row['padding'] or 'no mask'} | "
+                  f"{row['cold_s']:.2f}, {row['warm_s']:.2f}" if row["loads"]
+                  else f"does not load: {row['problem']} | |")
+        lines.append(f"| {name} | {exporter} | {result} |")
+    return "\n".join(lines) + "\n"
+
+
+def time_models(arguments):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = arguments.threads
+    ratios = []
+    for model in chosen(arguments):
+        inputs = cases_of(model)[-1][0]
+        session = onnxruntime.InferenceSession(str(model), options)
+        ours, theirs = [], []
+        with tempfile.TemporaryDirectory() as folder:
+            command = [arguments.anydim, "explain", str(model), "--json", "--repeat", "25",
+                       "--threads", str(arguments.threads), "--cache-dir", folder]
+            for name, value in inputs.items():
+                command += ["--shape", f"{name}={'x'.join(map(str, value.shape))}"]
+            for _ in range(arguments.rounds):
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    break
+                ours.append(json.loads(done.stdout)["call_us"] / 1e6)
+                calls = []
+                for _ in range(25):
+                    begin = time.perf_counter()
+                    session.run(None, inputs)
+                    calls.append(time.perf_counter() - begin)
+                theirs.append(statistics.median(calls))
+        if not ours:
+            print(f"{model.stem}: not measured")
+            continue
+        ratio = statistics.median(b / a for a, b in zip(ours, theirs))
+        ratios.append(ratio)
+        print(f"{model.stem}: {statistics.median(ours) * 1e3:.3f} ms, ONNX Runtime "
+              f"{statistics.median(theirs) * 1e3:.3f} ms, ratio {ratio:.2f}", flush=True)
+    if ratios:
+        print(f"{len(ratios)} models, geometric mean of the ratios "
+              f"{statistics.geometric_mean(ratios):.2f}")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["make", "check", "time"])
+    parser.add_argument("folder")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--exporter", choices=EXPORTERS)
+    parser.add_argument("--anydim", default=PROGRAM)
+    parser.add_argument("--table")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    return {"make": make, "check": check, "time": time_models}[arguments.command](arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
