@@ -28,7 +28,6 @@ class FunctionBuilder {
   void add_binding(ir::Binding binding);
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
-  bool in_block() const { return !blocks_.empty(); }
 
   ir::DType dtype(ir::ValueId id) const { return dtypes_[id]; }  // of a list: of its elements
   // How many lists lie around the tensor: 0 for a tensor, 1 for a sequence or an optional tensor.
