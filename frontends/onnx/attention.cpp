@@ -86,6 +86,12 @@ ValueId last_part(Node& node, ValueId x, std::int64_t first, std::int64_t last, 
   return node.emit(Op::strided_slice, {x}, {{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{-1}}, {"steps", Ints{step}}});
 }
 
+ValueId extended(Node& node, ValueId mask, ValueId keys, double fill) {
+  const ValueId zero = node.index_vector({0});
+  const ValueId missing = node.emit(Op::max, {node.emit(Op::sub, {keys, node.dim_of(mask, -1)}), zero});
+  return node.emit(Op::dyn_pad, {mask, node.scalar(node.dtype(mask), fill), zero, missing, node.index_vector({-1})});
+}
+
 ValueId both(Node& node, ValueId a, ValueId b) {
   if (a == no_value || b == no_value) return a == no_value ? b : a;
   return node.emit(Op::logical_and, {a, b});

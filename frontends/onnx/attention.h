@@ -24,11 +24,13 @@ ir::ValueId last_part(Node& node, ir::ValueId x, std::int64_t first, std::int64_
 // Which keys a query sees: bools [rows, keys], or [batch, 1, rows, keys] where `offset` has a batch.
 struct Window {
   bool causal = false;
-  std::optional<std::int64_t> left, right;  // so many keys before and behind its own position
-  ir::ValueId offset = ir::no_value;        // of the first query among the keys: a vector of one element or [batch, 1, 1, 1]; none: 0
+  std::optional<std::int64_t> left{}, right{};  // so many keys before and behind its own position
+  ir::ValueId offset = ir::no_value;            // of the first query among the keys: a vector of one element or [batch, 1, 1, 1]; none: 0
   bool any() const { return causal || left || right; }
 };
 ir::ValueId keys_seen(Node& node, const Window& window, ir::ValueId rows, ir::ValueId keys);
+// A mask or bias of fewer columns than keys, with `fill` for the rest.
+ir::ValueId extended(Node& node, ir::ValueId mask, ir::ValueId keys, double fill);
 // Both conditions; each may be missing.
 ir::ValueId both(Node& node, ir::ValueId a, ir::ValueId b);
 

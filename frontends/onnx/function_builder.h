@@ -39,6 +39,8 @@ class FunctionBuilder {
   const ir::Tensor* constant(ir::ValueId id) const;  // null where no constant binding defines the value
   // What the shape rules tell so far; null where an operand's type isn't known yet.
   const ir::TensorType* type(ir::ValueId id) const { return types_[id] ? &*types_[id] : nullptr; }
+  // The element of a tensor of one integer or bool that depends on no input.
+  std::optional<std::int64_t> known_element(ir::ValueId id) const;
   ir::Function& function() { return function_; }
   const ir::Function& function() const { return function_; }
   ir::Function take() { return std::move(function_); }

@@ -84,6 +84,8 @@ void import_reduce_sum_square(Node& node);
 // importers_products.cpp
 void import_flattened_softmax(Node& node, ir::Op op);  // opset 12 and before: over all dims from axis on
 void import_gemm(Node& node);
+void import_fused_gemm(Node& node);  // of com.microsoft, as the next
+void import_fused_matmul(Node& node);
 void import_matmul(Node& node);
 void import_softmax(Node& node, ir::Op op);
 
@@ -120,6 +122,21 @@ void import_dequantize_linear(Node& node);
 void import_dynamic_quantize_linear(Node& node);
 void import_matmul_integer(Node& node);
 void import_qlinear_matmul(Node& node);
+void import_runtime_quantize_linear(Node& node);  // of com.microsoft, as the next
+void import_runtime_dequantize_linear(Node& node);
+
+// importers_runtime_quantisation.cpp
+void import_dynamic_quantize_matmul(Node& node);
+void import_matmul_integer_to_float(Node& node);
+void import_matmul_n_bits(Node& node);
+void import_gather_block_quantized(Node& node);
+
+// importers_runtime_attention.cpp
+void import_runtime_attention(Node& node);
+void import_quantised_attention(Node& node);
+void import_multi_head_attention(Node& node);
+void import_group_query_attention(Node& node);
+void import_runtime_rotary_embedding(Node& node);
 
 // importers_indexing.cpp
 void import_arg(Node& node, ir::Op op);

@@ -130,10 +130,7 @@ class StandardAttention {
     if (node_.rank(mask) == 0 || node_.same_extent(mask, -1, parts_.k, 2)) return mask;
     const auto told = node_.extent(mask, -1), all = node_.extent(parts_.k, 2);
     if (node_.opset() < 24 && !(told && all && 1 < *told)) return mask;
-    const ValueId zero = node_.index_vector({0});
-    const ValueId missing = node_.emit(Op::max, {node_.emit(Op::sub, {keys_, node_.dim_of(mask, -1)}), zero});
-    const ValueId unseen = node_.scalar(dtype, dtype == DType::Bool ? 0 : -INFINITY);
-    return node_.emit(Op::dyn_pad, {mask, unseen, zero, missing, node_.index_vector({-1})});
+    return extended(node_, mask, keys_, dtype == DType::Bool ? 0 : -INFINITY);
   }
 
   void read_window() {

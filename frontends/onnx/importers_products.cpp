@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 
 namespace anydim::frontends {
@@ -32,18 +33,51 @@ void import_matmul(Node& node) {
   node.output(0, node.emit(Op::matmul, node.operands()));
 }
 
-void import_gemm(Node& node) {
+// The transposed operands: batch dims of one whose rows come first stand between rows and columns.
+void import_fused_matmul(Node& node) {
+  node.check_same_dtypes();
+  const auto side = [&](std::size_t operand, std::string_view rows_last, std::string_view batch_last) {
+    const ValueId x = node.operand(operand);
+    const bool swaps = node.flag(rows_last, false), turns = node.flag(batch_last, false);
+    const auto rank = static_cast<std::int64_t>(node.rank(x));
+    if (rank < 2 || (!swaps && !turns)) return x;  // a vector has nothing to transpose
+    std::vector<std::int64_t> perm;
+    for (std::int64_t i = 0; i < rank; ++i) perm.push_back(i);
+    if (turns) {
+      perm.erase(perm.begin());
+      perm.insert(perm.end() - 1, 0);
+    }
+    if (swaps) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return node.emit(Op::transpose, {x}, {{"perm", std::move(perm)}});
+  };
+  const ValueId a = side(0, "transA", "transBatchA"), b = side(1, "transB", "transBatchB");
+  node.output(0, scaled(node, node.emit(Op::matmul, {a, b}), "alpha", node.real("alpha", 1)));
+}
+
+namespace {
+
+ValueId gemm(Node& node) {
   node.check_same_dtypes();
   const double alpha = node.real("alpha", 1);
   const double beta = node.real("beta", 1);
   const ValueId a = node.flag("transA", false) ? transposed(node, node.operand(0)) : node.operand(0);
   const ValueId b = node.flag("transB", false) ? transposed(node, node.operand(1)) : node.operand(1);
   const ValueId product = scaled(node, node.emit(Op::matmul, {a, b}), "alpha", alpha);
-  if (!node.has_operand(2) || beta == 0) {
-    node.output(0, product);
-    return;
-  }
-  node.output(0, node.emit(Op::add, {product, scaled(node, node.operand(2), "beta", beta)}));
+  if (!node.has_operand(2) || beta == 0) return product;
+  return node.emit(Op::add, {product, scaled(node, node.operand(2), "beta", beta)});
+}
+
+}  // namespace
+
+void import_gemm(Node& node) { node.output(0, gemm(node)); }
+
+void import_fused_gemm(Node& node) {
+  const ValueId product = gemm(node);
+  const auto parameter = [&](std::string_view name) { return node.has_attribute(name) ? std::optional(node.real(name)) : std::nullopt; };
+  const std::string activation = node.string("activation", "");
+  node.ignore_attribute("activation_gamma");  // no activation takes three
+  const auto alpha = parameter("activation_alpha"), beta = parameter("activation_beta");
+  node.output(0, activation.empty() ? product : named_activation(node, activation, product, alpha, beta));
 }
 
 void import_softmax(Node& node, Op op) { node.output(0, node.emit(op, {node.operand(0)}, {{"axis", node.integer("axis", -1)}})); }

@@ -52,7 +52,8 @@ class Node {
   std::vector<ir::ValueId> operands() const;  // all; Malformed where one is left out
   ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
   ir::DType dtype() const { return dtype(operand(0)); }
-  std::optional<ir::Tensor> constant_operand(std::size_t index) const;             // where it is an initialiser or a Constant
+  std::optional<ir::Tensor> constant_operand(std::size_t index) const;  // where it is an initialiser or a Constant
+  std::optional<std::int64_t> known_element(ir::ValueId value) const { return builder_.known_element(value); }  // as FunctionBuilder has it
   std::size_t rank(ir::ValueId value) const;                                       // Unsupported where it isn't known yet
   std::optional<std::int64_t> length(ir::ValueId value) const;                     // of a vector, where it is a known constant
   std::optional<std::int64_t> extent(ir::ValueId value, std::int64_t axis) const;  // where it is a known constant; -1: the last
