@@ -15,11 +15,11 @@ namespace {
 
 ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesystem::path>& folder) {
   if (!model.has_graph()) throw Error(ErrorKind::Malformed, "the model has no graph");
-  const int opset = opset_of(model);
+  const Opsets opsets = opsets_of(model);
   inline_functions(model);
   ExternalData external(folder);
   ir::Module module;
-  module.functions.push_back(import_graph(*model.mutable_graph(), opset, external));
+  module.functions.push_back(import_graph(*model.mutable_graph(), opsets, external));
   return module;
 }
 

@@ -38,16 +38,19 @@ std::optional<std::size_t> FunctionInferrer::taken_block(const Binding& binding)
   return condition->front().is_constant(0) ? 1 : 0;
 }
 
-// A block that never runs may be one that never could: exporters write a case for every rank, of which a model has one. Then it is empty, with zeros as its
-// results.
+// A block that never runs may be one that never could, or give results of other types: exporters write a case for every rank, of which a model has one.
+// Then it is empty, with zeros as its results.
 void FunctionInferrer::infer_dead_block(Block& block, const Block& taken) {
   const std::size_t requirements = result_.requirements.size(), held = held_.size();
   const int depth = depth_;
+  const bool tensors = std::ranges::all_of(taken.results, [&](ValueId id) { return function_.values[id].type.is_tensor(); });
+  const bool replaceable = tensors && block.results.size() == taken.results.size();
+  const auto alike = [&](ValueId a, ValueId b) { return same_form(function_.values[a].type, function_.values[b].type); };
   try {
-    return infer_block(block);
+    infer_block(block);
+    if (!replaceable || std::ranges::equal(block.results, taken.results, alike)) return;
   } catch (const Error& error) {
-    const bool tensors = std::ranges::all_of(taken.results, [&](ValueId id) { return function_.values[id].type.is_tensor(); });
-    if (error.kind() == ErrorKind::Internal || !tensors || block.results.size() != taken.results.size()) throw;
+    if (error.kind() == ErrorKind::Internal || !replaceable) throw;
   }
   result_.requirements.resize(requirements);
   held_.resize(held);

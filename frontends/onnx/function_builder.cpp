@@ -73,6 +73,11 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
   }
 }
 
+std::optional<std::int64_t> FunctionBuilder::known_element(ir::ValueId id) const {
+  const ir::Contents& contents = contents_[id];
+  return contents && contents->size() == 1 ? contents->front().constant() : std::nullopt;
+}
+
 const ir::Tensor* FunctionBuilder::constant(ir::ValueId id) const {
   const auto found = constants_.find(id);
   return found == constants_.end() ? nullptr : &found->second;

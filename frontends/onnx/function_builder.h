@@ -28,7 +28,6 @@ class FunctionBuilder {
   void add_binding(ir::Binding binding);
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
-  bool in_block() const { return !blocks_.empty(); }
 
   ir::DType dtype(ir::ValueId id) const { return dtypes_[id]; }  // of a list: of its elements
   // How many lists lie around the tensor: 0 for a tensor, 1 for a sequence or an optional tensor.
@@ -40,6 +39,8 @@ class FunctionBuilder {
   const ir::Tensor* constant(ir::ValueId id) const;  // null where no constant binding defines the value
   // What the shape rules tell so far; null where an operand's type isn't known yet.
   const ir::TensorType* type(ir::ValueId id) const { return types_[id] ? &*types_[id] : nullptr; }
+  // The element of a tensor of one integer or bool that depends on no input.
+  std::optional<std::int64_t> known_element(ir::ValueId id) const;
   ir::Function& function() { return function_; }
   const ir::Function& function() const { return function_; }
   ir::Function take() { return std::move(function_); }

@@ -34,11 +34,11 @@ std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
 
 class GraphImporter : public Subgraphs {
  public:
-  GraphImporter(onnx::GraphProto& graph, int opset, ExternalData& external)
-      : graph_(graph), opset_(opset), external_(external), builder_("main", names_in(graph)), symbols_(builder_.function().symbols) {}
+  GraphImporter(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external)
+      : graph_(graph), opsets_(opsets), external_(external), builder_("main", names_in(graph)), symbols_(builder_.function().symbols) {}
 
   ir::Function run() {
-    refuse_unsupported(graph_, opset_);
+    refuse_unsupported(graph_, opsets_);
     if (graph_.sparse_initializer_size() > 0) {
       throw Error(ErrorKind::Unsupported,
                   fmt::format("the model has {} sparse initialiser(s); Anydim supports only dense ones", graph_.sparse_initializer_size()));
@@ -84,6 +84,9 @@ class GraphImporter : public Subgraphs {
   }
 
  private:
+  // Names of a graph in a node are its own: they may stand in other graphs too.
+  bool inner() const { return scopes_.size() > 1; }
+
   const ir::ValueId* find_value(const std::string& name) const {
     for (std::size_t i = scopes_.size(); i-- > 0;)
       if (const auto found = scopes_[i].find(name); found != scopes_[i].end()) return &found->second;
@@ -132,8 +135,7 @@ class GraphImporter : public Subgraphs {
     if (name.empty()) throw Error(ErrorKind::Malformed, "the graph has an initialiser without a name");
     const std::string what = fmt::format("initialiser {}", quoted_name(name));
     ir::Tensor tensor = take_tensor(proto, what, external_);
-    const ir::ValueId value =
-        builder_.in_block() ? builder_.add_intermediate(name, tensor.dtype()) : builder_.add_named(name, {}, tensor.dtype());
+    const ir::ValueId value = inner() ? builder_.add_intermediate(name, tensor.dtype()) : builder_.add_named(name, {}, tensor.dtype());
     define(name, value, what);
     ir::Binding binding;
     binding.op = ir::Op::constant;
@@ -162,9 +164,11 @@ class GraphImporter : public Subgraphs {
 
   void import_node(onnx::NodeProto& proto, int index) {
     const std::string name = node_name(proto, index);
-    const Operator* row = find_operator(proto.op_type(), opset_);
+    const std::string_view domain = canonical_domain(proto.domain());
+    const int opset = opsets_.of(domain);
+    const Operator* row = find_operator(domain, proto.op_type(), opset);
     internal_check(row != nullptr, "unsupported operators were refused before");
-    Node node(builder_, external_, *this, proto, name, opset_,
+    Node node(builder_, external_, *this, proto, name, opset,
               operands_of(proto, fmt::format("node {} ({})", quoted_name(name), printable(proto.op_type()))));
     check_form(node, proto, *row);
     const std::size_t first_new = builder_.function().values.size();
@@ -176,7 +180,7 @@ class GraphImporter : public Subgraphs {
       const ir::ValueId value = node.results()[i];
       internal_check(value != ir::no_value, "an importer gives every output that its row allows");
       define(output, value, node.description());
-      if (value >= first_new && !builder_.in_block() && renamed_.insert(value).second) builder_.rename(value, output);
+      if (value >= first_new && !inner() && renamed_.insert(value).second) builder_.rename(value, output);
     }
   }
 
@@ -251,7 +255,7 @@ class GraphImporter : public Subgraphs {
   }
 
   onnx::GraphProto& graph_;
-  int opset_;
+  const Opsets& opsets_;
   ExternalData& external_;
   FunctionBuilder builder_;
   SymbolNames symbols_;
@@ -262,8 +266,8 @@ class GraphImporter : public Subgraphs {
 
 }  // namespace
 
-ir::Function import_graph(onnx::GraphProto& graph, int opset, ExternalData& external) {
-  return GraphImporter(graph, opset, external).run();
+ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external) {
+  return GraphImporter(graph, opsets, external).run();
 }
 
 }  // namespace anydim::frontends

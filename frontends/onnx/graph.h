@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontends/external_data.h"
+#include "frontends/onnx/operators.h"
 #include "ir/module.h"
 
 namespace onnx {
@@ -11,6 +12,6 @@ class GraphProto;
 namespace anydim::frontends {
 
 // Takes the data out of the graph's tensors. Throws as frontends/onnx.h says.
-ir::Function import_graph(onnx::GraphProto& graph, int opset, ExternalData& external);
+ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external);
 
 }  // namespace anydim::frontends

@@ -34,6 +34,12 @@ void import_shrink(Node& node);
 void import_softplus(Node& node);
 void import_softsign(Node& node);
 void import_thresholded_relu(Node& node);
+void import_swish(Node& node);
+void import_swiglu(Node& node);
+void import_exact_gelu(Node& node);  // of com.microsoft, as the next three
+void import_bias_gelu(Node& node);
+void import_fast_gelu(Node& node);
+void import_quick_gelu(Node& node);
 
 // importers_values.cpp
 void import_constant(Node& node);
@@ -78,9 +84,33 @@ void import_reduce_sum_square(Node& node);
 // importers_products.cpp
 void import_flattened_softmax(Node& node, ir::Op op);  // opset 12 and before: over all dims from axis on
 void import_gemm(Node& node);
-void import_layer_normalization(Node& node);
+void import_fused_gemm(Node& node);  // of com.microsoft, as the next
+void import_fused_matmul(Node& node);
 void import_matmul(Node& node);
 void import_softmax(Node& node, ir::Op op);
+
+// importers_layer_norms.cpp
+void import_layer_normalization(Node& node);
+void import_rms_normalization(Node& node);
+void import_skip_layer_normalization(Node& node);
+void import_skip_rms_normalization(Node& node);
+void import_embed_layer_normalization(Node& node);
+
+// importers_attention.cpp
+void import_attention(Node& node);
+void import_flex_attention(Node& node);
+void import_rotary_embedding(Node& node);
+
+// importers_state.cpp
+void import_tensor_scatter(Node& node);
+void import_causal_conv(Node& node);
+void import_linear_attention(Node& node);
+void import_cumulative_product(Node& node);
+
+// importers_training.cpp
+void import_adagrad(Node& node);
+void import_adam(Node& node);
+void import_momentum(Node& node);
 
 // importers_losses.cpp
 void import_negative_log_likelihood(Node& node);
@@ -92,6 +122,21 @@ void import_dequantize_linear(Node& node);
 void import_dynamic_quantize_linear(Node& node);
 void import_matmul_integer(Node& node);
 void import_qlinear_matmul(Node& node);
+void import_runtime_quantize_linear(Node& node);  // of com.microsoft, as the next
+void import_runtime_dequantize_linear(Node& node);
+
+// importers_runtime_quantisation.cpp
+void import_dynamic_quantize_matmul(Node& node);
+void import_matmul_integer_to_float(Node& node);
+void import_matmul_n_bits(Node& node);
+void import_gather_block_quantized(Node& node);
+
+// importers_runtime_attention.cpp
+void import_runtime_attention(Node& node);
+void import_quantised_attention(Node& node);
+void import_multi_head_attention(Node& node);
+void import_group_query_attention(Node& node);
+void import_runtime_rotary_embedding(Node& node);
 
 // importers_indexing.cpp
 void import_arg(Node& node, ir::Op op);
@@ -107,6 +152,7 @@ void import_reverse_sequence(Node& node);
 void import_depth_to_space(Node& node);
 void import_space_to_depth(Node& node);
 void import_pad(Node& node);
+void import_center_crop_pad(Node& node);
 void import_pad_attributes(Node& node);
 void import_bit_shift(Node& node);
 

@@ -107,6 +107,40 @@ void import_softsign(Node& node) {
   node.output(0, node.emit(Op::div, {x, node.emit(Op::add, {node.emit(Op::abs, {x}), like(node, 1)})}));
 }
 
+namespace {
+
+// x sigmoid(alpha x)
+ValueId swish(Node& node, ValueId x, double alpha) {
+  const ValueId inside = alpha == 1 ? x : node.emit(Op::mul, {x, like(node, alpha)});
+  return node.emit(Op::mul, {x, node.emit(Op::sigmoid, {inside})});
+}
+
+}  // namespace
+
+void import_swish(Node& node) { node.output(0, swish(node, node.operand(0), node.real("alpha", 1))); }
+
+void import_swiglu(Node& node) {
+  node.check_same_dtypes();
+  node.output(0, node.emit(Op::mul, {swish(node, node.operand(0), node.real("alpha", 1)), node.operand(1)}));
+}
+
+// ONNX Runtime's
+
+void import_exact_gelu(Node& node) { node.output(0, node.emit(Op::gelu, {node.operand(0)})); }
+
+void import_bias_gelu(Node& node) {
+  node.check_same_dtypes();
+  node.output(0, node.emit(Op::gelu, {node.emit(Op::add, node.operands())}));
+}
+
+void import_fast_gelu(Node& node) {
+  node.check_same_dtypes();
+  const ValueId x = node.has_operand(1) ? node.emit(Op::add, node.operands()) : node.operand(0);
+  node.output(0, node.emit(Op::gelu_tanh, {x}));
+}
+
+void import_quick_gelu(Node& node) { node.output(0, swish(node, node.operand(0), node.real("alpha", 1.702))); }
+
 void import_thresholded_relu(Node& node) {
   const ValueId x = node.operand(0);
   const ValueId above = node.emit(Op::greater, {x, like(node, node.real("alpha", 1))});

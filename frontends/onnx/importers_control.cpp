@@ -99,6 +99,13 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states, const 
 
 void import_if(Node& node) {
   const ValueId wanted = condition(node, node.operand(0));
+  // Exporters write a branch for every rank that an input could have; where shapes tell which is taken, the other one need not fit.
+  if (const auto known = node.known_element(wanted)) {
+    node.ignore_attribute("then_branch");
+    node.ignore_attribute("else_branch");
+    give_outputs(node, node.graph(*known != 0 ? "then_branch" : "else_branch", {}));
+    return;
+  }
   node.open_block({});
   std::vector<ValueId> results = node.graph("then_branch", {});
   std::vector<ir::Block> blocks = one(node.close_block(results));

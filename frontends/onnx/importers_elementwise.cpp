@@ -41,12 +41,14 @@ void import_mean(Node& node) {
 
 void import_cast(Node& node) {
   if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
+  if (node.opset() >= 24) node.ignore_attribute("round_mode");
   const DType target = dtype_numbered(node.integer("to"), fmt::format("attribute 'to' of {}", node.description()));
   node.output(0, node.cast(node.operand(0), target));
 }
 
 void import_cast_like(Node& node) {
   if (node.opset() >= 19) node.ignore_attribute("saturate");
+  if (node.opset() >= 24) node.ignore_attribute("round_mode");
   node.output(0, node.cast(node.operand(0), node.dtype(node.operand(1))));
 }
 
@@ -71,7 +73,7 @@ void import_is_inf(Node& node) {
 void import_mod(Node& node) {
   node.check_same_dtypes();
   const bool truncate = node.flag("fmod", false);
-  if (!truncate && ir::is_float(node.dtype())) node.malformed("needs fmod = 1 for real numbers, got 0");
+  if (!truncate && ir::is_float(node.dtype()) && node.opset() < 28) node.malformed("needs fmod = 1 for real numbers, got 0");
   node.output(0, node.emit(Op::mod, node.operands(), {{"truncate", std::int64_t{truncate ? 1 : 0}}}));
 }
 

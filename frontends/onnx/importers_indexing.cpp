@@ -129,6 +129,12 @@ std::int64_t block_size(Node& node) {
   return block;
 }
 
+std::string block_order(Node& node) {
+  std::string mode = node.string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") node.malformed(fmt::format("takes 'DCR' or 'CRD' as attribute 'mode', got {}", quoted_name(mode)));
+  return mode;
+}
+
 ValueId permuted(Node& node, ValueId x, std::vector<std::int64_t> order) {
   return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
 }
@@ -138,8 +144,7 @@ ValueId permuted(Node& node, ValueId x, std::vector<std::int64_t> order) {
 void import_depth_to_space(Node& node) {
   const ValueId x = node.operand(0);
   const std::int64_t block = block_size(node);
-  const std::string mode = node.opset() >= 11 ? node.string("mode", "DCR") : "DCR";
-  if (mode != "DCR" && mode != "CRD") node.malformed(fmt::format("takes 'DCR' or 'CRD' as attribute 'mode', got {}", quoted_name(mode)));
+  const std::string mode = node.opset() >= 11 ? block_order(node) : "DCR";
   const ValueId b = node.index_vector({block});
   const ValueId batch = node.dim_of(x, 0), height = node.dim_of(x, 2), width = node.dim_of(x, 3);
   const ValueId depth = binary(node, Op::div, node.dim_of(x, 1), block * block);
@@ -151,10 +156,12 @@ void import_depth_to_space(Node& node) {
 void import_space_to_depth(Node& node) {
   const ValueId x = node.operand(0);
   const std::int64_t block = block_size(node);
+  const std::string mode = node.opset() >= 28 ? block_order(node) : "DCR";
   const ValueId b = node.index_vector({block});
   const ValueId batch = node.dim_of(x, 0), depth = node.dim_of(x, 1);
   const ValueId height = binary(node, Op::div, node.dim_of(x, 2), block), width = binary(node, Op::div, node.dim_of(x, 3), block);
-  const ValueId split = permuted(node, node.reshaped(x, {batch, depth, height, b, width, b}), {0, 3, 5, 1, 2, 4});
+  const ValueId split = permuted(node, node.reshaped(x, {batch, depth, height, b, width, b}),
+                                 mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4} : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
   node.output(0, node.reshaped(split, {batch, binary(node, Op::mul, depth, block * block), height, width}));
 }
 
@@ -185,6 +192,27 @@ void import_pad(Node& node) {
   node.output(
       0, node.emit(Op::dyn_pad, {node.operand(0), value, part(node, pads, 0, *length / 2), part(node, pads, *length / 2, *length), axes},
                    {{"mode", mode}}));
+}
+
+// Dims of the axes become what input 1 says: by half of the difference at each end, and what is left over at the other one.
+void import_center_crop_pad(Node& node) {
+  const ValueId x = node.operand(0), wanted = node.index_operand(1);
+  const auto rank = static_cast<std::int64_t>(node.rank(x));
+  std::vector<std::int64_t> axes;
+  for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  if (const auto given = node.optional_integers("axes")) {
+    axes.clear();
+    for (const std::int64_t axis : *given) axes.push_back(static_cast<std::int64_t>(node.axis(axis, static_cast<std::size_t>(rank))));
+  }
+  const auto count = node.length(wanted);
+  if (count && *count != static_cast<std::int64_t>(axes.size())) {
+    node.malformed(fmt::format("takes {} extents as input 1, got {}", axes.size(), *count));
+  }
+  const ValueId chosen = node.index_vector(axes);
+  const ValueId now = node.emit(Op::gather, {node.emit(Op::shape_of, {x}), chosen}, {{"axis", std::int64_t{0}}});
+  const ValueId added = node.emit(Op::sub, {wanted, now});
+  const ValueId before = binary(node, Op::div, added, 2);
+  node.output(0, node.emit(Op::dyn_pad, {x, node.scalar(node.dtype(), 0), before, node.emit(Op::sub, {added, before}), chosen}));
 }
 
 void import_pad_attributes(Node& node) {

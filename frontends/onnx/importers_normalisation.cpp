@@ -116,7 +116,9 @@ void import_lp_normalization(Node& node) {
   const ValueId x = node.operand(0);
   const ValueId size = p == 1 ? node.emit(Op::abs, {x}) : node.emit(Op::mul, {x, x});
   const ValueId sum = node.emit(Op::reduce_sum, {size}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
-  node.output(0, node.emit(Op::div, {x, p == 1 ? sum : node.emit(Op::sqrt, {sum})}));
+  const ValueId norm = p == 1 ? sum : node.emit(Op::sqrt, {sum});
+  const ValueId zero = node.scalar(node.dtype(), 0);
+  node.output(0, node.emit(Op::where, {node.emit(Op::equal, {norm, zero}), zero, node.emit(Op::div, {x, norm})}));
 }
 
 // (x - E[x]) / (sqrt(E[x^2] - E[x]^2) + 1e-9)

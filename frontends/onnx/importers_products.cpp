@@ -1,8 +1,9 @@
-// Products and normalisation.
+// Products and softmax.
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 
 namespace anydim::frontends {
@@ -25,34 +26,6 @@ ValueId scaled(Node& node, ValueId x, std::string_view attribute, double factor)
 
 ValueId transposed(Node& node, ValueId x) { return node.emit(Op::transpose, {x}, {{"perm", std::vector<std::int64_t>{1, 0}}}); }
 
-// The dims from `axis` on, as a tensor: the rank is known only to inference.
-ValueId axes_from(Node& node, ValueId x, std::int64_t axis) {
-  if (axis < 0) {
-    std::vector<std::int64_t> axes;
-    for (std::int64_t i = axis; i < 0; ++i) axes.push_back(i);
-    return node.index_vector(std::move(axes));
-  }
-  const ValueId rank = node.emit(Op::reduce_sum, {node.emit(Op::shape_of, {node.emit(Op::shape_of, {x})})});
-  const ValueId first = node.scalar(DType::I64, static_cast<double>(axis));
-  return node.emit(Op::dyn_arange, {first, rank, node.scalar(DType::I64, 1)});
-}
-
-// Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, which ONNX offers as further outputs, always in f32.
-void output_moments(Node& node, std::int64_t axis, double epsilon) {
-  const DType dtype = node.dtype() == DType::F64 ? DType::F64 : DType::F32;
-  const ValueId x = node.cast(node.operand(0), dtype);
-  const ValueId axes = axes_from(node, x, axis);
-  const auto mean_of = [&](ValueId value) {
-    return node.emit(Op::dyn_reduce_mean, {value, axes}, {{"keepdims", std::int64_t{1}}, {"empty_keeps", std::int64_t{1}}});
-  };
-  const ValueId mean = mean_of(x);
-  const ValueId centred = node.emit(Op::sub, {x, mean});
-  const ValueId variance = mean_of(node.emit(Op::mul, {centred, centred}));
-  const ValueId deviation = node.emit(Op::sqrt, {node.emit(Op::add, {variance, node.scalar(dtype, epsilon)})});
-  node.output(1, node.cast(mean, DType::F32));
-  node.output(2, node.cast(node.emit(Op::reciprocal, {deviation}), DType::F32));
-}
-
 }  // namespace
 
 void import_matmul(Node& node) {
@@ -60,18 +33,51 @@ void import_matmul(Node& node) {
   node.output(0, node.emit(Op::matmul, node.operands()));
 }
 
-void import_gemm(Node& node) {
+// The transposed operands: batch dims of one whose rows come first stand between rows and columns.
+void import_fused_matmul(Node& node) {
+  node.check_same_dtypes();
+  const auto side = [&](std::size_t operand, std::string_view rows_last, std::string_view batch_last) {
+    const ValueId x = node.operand(operand);
+    const bool swaps = node.flag(rows_last, false), turns = node.flag(batch_last, false);
+    const auto rank = static_cast<std::int64_t>(node.rank(x));
+    if (rank < 2 || (!swaps && !turns)) return x;  // a vector has nothing to transpose
+    std::vector<std::int64_t> perm;
+    for (std::int64_t i = 0; i < rank; ++i) perm.push_back(i);
+    if (turns) {
+      perm.erase(perm.begin());
+      perm.insert(perm.end() - 1, 0);
+    }
+    if (swaps) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return node.emit(Op::transpose, {x}, {{"perm", std::move(perm)}});
+  };
+  const ValueId a = side(0, "transA", "transBatchA"), b = side(1, "transB", "transBatchB");
+  node.output(0, scaled(node, node.emit(Op::matmul, {a, b}), "alpha", node.real("alpha", 1)));
+}
+
+namespace {
+
+ValueId gemm(Node& node) {
   node.check_same_dtypes();
   const double alpha = node.real("alpha", 1);
   const double beta = node.real("beta", 1);
   const ValueId a = node.flag("transA", false) ? transposed(node, node.operand(0)) : node.operand(0);
   const ValueId b = node.flag("transB", false) ? transposed(node, node.operand(1)) : node.operand(1);
   const ValueId product = scaled(node, node.emit(Op::matmul, {a, b}), "alpha", alpha);
-  if (!node.has_operand(2) || beta == 0) {
-    node.output(0, product);
-    return;
-  }
-  node.output(0, node.emit(Op::add, {product, scaled(node, node.operand(2), "beta", beta)}));
+  if (!node.has_operand(2) || beta == 0) return product;
+  return node.emit(Op::add, {product, scaled(node, node.operand(2), "beta", beta)});
+}
+
+}  // namespace
+
+void import_gemm(Node& node) { node.output(0, gemm(node)); }
+
+void import_fused_gemm(Node& node) {
+  const ValueId product = gemm(node);
+  const auto parameter = [&](std::string_view name) { return node.has_attribute(name) ? std::optional(node.real(name)) : std::nullopt; };
+  const std::string activation = node.string("activation", "");
+  node.ignore_attribute("activation_gamma");  // no activation takes three
+  const auto alpha = parameter("activation_alpha"), beta = parameter("activation_beta");
+  node.output(0, activation.empty() ? product : named_activation(node, activation, product, alpha, beta));
 }
 
 void import_softmax(Node& node, Op op) { node.output(0, node.emit(op, {node.operand(0)}, {{"axis", node.integer("axis", -1)}})); }
@@ -86,18 +92,6 @@ void import_flattened_softmax(Node& node, Op op) {
   const ValueId flat = node.emit(Op::flatten, {x}, {{"axis", axis}});
   const ValueId result = node.emit(op, {flat}, {{"axis", std::int64_t{1}}});
   node.output(0, node.emit(Op::dyn_reshape, {result, node.emit(Op::shape_of, {x})}));
-}
-
-void import_layer_normalization(Node& node) {
-  node.check_same_dtypes();
-  const std::int64_t axis = node.integer("axis", -1);
-  const double epsilon = node.real("epsilon", 1e-5);
-  if (axis < -64 || axis > 64) node.malformed(fmt::format("has axis = {}; no tensor has that many dims", axis));
-  const std::int64_t stash_type = node.integer("stash_type", 1);
-  if (stash_type != 1) node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
-  node.output(
-      0, node.emit(Op::layer_norm, {node.operand(0), node.operand(1), node.optional_operand(2)}, {{"axis", axis}, {"epsilon", epsilon}}));
-  if (node.wants_output(1) || node.wants_output(2)) output_moments(node, axis, epsilon);
 }
 
 }  // namespace anydim::frontends

@@ -2,22 +2,44 @@
 #include <fmt/format.h>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/quantisation.h"
+#include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
 
 using ir::DType;
+using ir::no_value;
 using ir::Op;
 using ir::ValueId;
 
 namespace {
 
-// A scale or zero point a channel, in dims that broadcast to x's; one for the whole tensor stays as it is.
-ValueId along_axis(Node& node, ValueId parameter, ValueId x, std::int64_t axis) {
+// Where the scales and zero points of a tensor stand.
+struct Granularity {
+  std::int64_t axis = 1;
+  std::int64_t block = 0;  // elements along the axis that share one; 0: they are for the whole tensor or for channels
+};
+
+// A scale or zero point a channel or block, in dims that broadcast to x's; one for the whole tensor stays as it is.
+ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& granularity) {
   if (node.rank(parameter) == 0) return parameter;
-  if (node.rank(parameter) != 1) node.unsupported("has scales for blocks of elements; Anydim supports one a tensor or one a channel");
-  if (node.length(parameter) == 1) return node.without_axes(parameter, {0});
   const std::size_t rank = node.rank(x);
-  const std::size_t here = node.axis(axis, rank);
+  if (granularity.block > 0) {
+    if (node.rank(parameter) != rank) {
+      node.malformed(fmt::format("has block_size = {}, so scales of rank {}, got {}", granularity.block, rank, node.rank(parameter)));
+    }
+    const auto here = static_cast<std::int64_t>(node.axis(granularity.axis, rank));
+    const auto blocks = node.extent(parameter, here), extent = node.extent(x, here);
+    if (blocks && extent && (*extent + granularity.block - 1) / granularity.block != *blocks) {
+      node.malformed(fmt::format("has block_size = {}, which makes {} elements {} blocks, but {} scales", granularity.block, *extent,
+                                 (*extent + granularity.block - 1) / granularity.block, *blocks));
+    }
+    const ValueId each = node.emit(Op::repeat, {parameter}, {{"repeats", granularity.block}, {"axis", here}});
+    return node.emit(Op::dyn_strided_slice, {each, node.index_vector({0}), node.dim_of(x, here), node.index_vector({here})});
+  }
+  if (node.rank(parameter) != 1) node.malformed("has scales of more than one dim and no block_size");
+  if (node.length(parameter) == 1) return node.without_axes(parameter, {0});
+  const std::size_t here = node.axis(granularity.axis, rank);
   std::vector<std::int64_t> after;
   for (std::size_t i = here + 1; i < rank; ++i) after.push_back(static_cast<std::int64_t>(i - here));
   return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
@@ -41,6 +63,23 @@ void check_integer(const Node& node, std::size_t index) {
   }
 }
 
+Granularity granularity_of(Node& node) {
+  Granularity found;
+  if (node.opset() >= 13) found.axis = node.integer("axis", 1);
+  if (node.opset() >= 21) found.block = node.integer("block_size", 0);
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  if (found.block < 0 || found.block > most)
+    node.malformed(fmt::format("has block_size = {}; expected 0 or a number of elements", found.block));
+  return found;
+}
+
+// 0: as told by other inputs.
+std::optional<DType> told_dtype(Node& node, std::string_view name) {
+  const std::int64_t number = node.integer(name, 0);
+  if (number == 0) return std::nullopt;
+  return dtype_numbered(number, fmt::format("attribute '{}' of {}", name, node.description()));
+}
+
 // x - zero point, in i32.
 ValueId centred(Node& node, ValueId x, ValueId zero_point) {
   const ValueId wide = node.cast(x, DType::I32);
@@ -49,33 +88,49 @@ ValueId centred(Node& node, ValueId x, ValueId zero_point) {
 
 }  // namespace
 
-void import_quantize_linear(Node& node) {
+namespace {
+
+void quantize_linear(Node& node, const Granularity& granularity, std::optional<DType> precision, std::optional<DType> output) {
   check_integer(node, 2);
-  if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
-  if (node.opset() >= 21 && node.integer("block_size", 0) != 0) node.unsupported("quantises blocks of elements");
-  const std::int64_t axis = node.opset() >= 13 ? node.integer("axis", 1) : 1;
   const bool real = ir::is_float(node.dtype());
-  const DType computed = real ? node.dtype(node.operand(1)) : DType::F32;
+  const DType computed = precision.value_or(real ? node.dtype(node.operand(1)) : DType::F32);
   const ValueId x = node.cast(node.operand(0), computed);
-  const ValueId scale = along_axis(node, node.cast(node.operand(1), computed), x, axis);
-  const ValueId zero = node.has_operand(2) ? along_axis(node, node.operand(2), x, axis) : ir::no_value;
-  node.output(0, quantised(node, x, scale, zero, node.has_operand(2) ? node.dtype(node.operand(2)) : DType::U8));
+  const ValueId scale = along_axis(node, node.cast(node.operand(1), computed), x, granularity);
+  const ValueId zero = node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
+  const DType to = node.has_operand(2) ? node.dtype(node.operand(2)) : output.value_or(DType::U8);
+  if (output && *output != to) {
+    node.malformed(fmt::format("has output_dtype = {}, but a zero point of {}", ir::name_of(*output), ir::name_of(to)));
+  }
+  node.output(0, quantised(node, x, scale, zero, to));
+}
+
+void dequantize_linear(Node& node, const Granularity& granularity, std::optional<DType> output) {
+  check_integer(node, 0);
+  const ValueId x = node.operand(0);
+  const ValueId zero = node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
+  const DType dtype = output.value_or(node.dtype(node.operand(1)));
+  const ValueId distance = node.cast(centred(node, x, zero), dtype);
+  node.output(0, node.emit(Op::mul, {distance, node.cast(along_axis(node, node.operand(1), x, granularity), dtype)}));
+}
+
+}  // namespace
+
+void import_quantize_linear(Node& node) {
+  if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
+  const auto output = node.opset() >= 21 ? told_dtype(node, "output_dtype") : std::nullopt;
+  const auto precision = node.opset() >= 23 ? told_dtype(node, "precision") : std::nullopt;
+  quantize_linear(node, granularity_of(node), precision, output);
 }
 
 void import_dequantize_linear(Node& node) {
-  check_integer(node, 0);
-  if (node.opset() >= 21 && node.integer("block_size", 0) != 0) node.unsupported("quantises blocks of elements");
-  const std::int64_t axis = node.opset() >= 13 ? node.integer("axis", 1) : 1;
-  const ValueId x = node.operand(0);
-  const ValueId zero = node.has_operand(2) ? along_axis(node, node.operand(2), x, axis) : ir::no_value;
-  const DType dtype = node.dtype(node.operand(1));
-  const ValueId distance = node.cast(centred(node, x, zero), dtype);
-  node.output(0, node.emit(Op::mul, {distance, along_axis(node, node.operand(1), x, axis)}));
+  dequantize_linear(node, granularity_of(node), node.opset() >= 23 ? told_dtype(node, "output_dtype") : std::nullopt);
 }
 
-// To u8 over the range of x and 0.
-void import_dynamic_quantize_linear(Node& node) {
-  const ValueId x = node.operand(0);
+void import_runtime_quantize_linear(Node& node) { quantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt, std::nullopt); }
+
+void import_runtime_dequantize_linear(Node& node) { dequantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt); }
+
+Quantised quantised_over_range(Node& node, ValueId x) {
   const ValueId zero = node.scalar(DType::F32, 0), highest = node.scalar(DType::F32, 255);
   const ValueId top = node.emit(Op::max, {node.emit(Op::reduce_max, {x}), zero});
   const ValueId bottom = node.emit(Op::min, {node.emit(Op::reduce_min, {x}), zero});
@@ -83,24 +138,46 @@ void import_dynamic_quantize_linear(Node& node) {
   const ValueId offset = node.emit(Op::div, {node.emit(Op::neg, {bottom}), scale});
   const ValueId zero_point =
       node.cast(node.emit(Op::round, {node.emit(Op::min, {node.emit(Op::max, {offset, zero}), highest})}), DType::U8);
-  node.output(0, quantised(node, x, scale, zero_point, DType::U8));
-  node.output(1, scale);
-  node.output(2, zero_point);
+  return {quantised(node, x, scale, zero_point, DType::U8), scale, zero_point};
+}
+
+void import_dynamic_quantize_linear(Node& node) {
+  const Quantised result = quantised_over_range(node, node.operand(0));
+  node.output(0, result.y);
+  node.output(1, result.scale);
+  node.output(2, result.zero_point);
+}
+
+ValueId integer_product(Node& node, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
+  if (a_zero != no_value) a_zero = along_rows(node, a_zero);
+  return node.emit(Op::matmul, {centred(node, a, a_zero), centred(node, b, b_zero)});
 }
 
 void import_matmul_integer(Node& node) {
-  const ValueId a_zero = node.has_operand(2) ? along_rows(node, node.operand(2)) : ir::no_value;
-  const ValueId a = centred(node, node.operand(0), a_zero);
-  node.output(0, node.emit(Op::matmul, {a, centred(node, node.operand(1), node.optional_operand(3))}));
+  node.output(0, integer_product(node, node.operand(0), node.optional_operand(2), node.operand(1), node.optional_operand(3)));
+}
+
+ValueId unpacked(Node& node, ValueId bytes, std::int64_t bits) {
+  if (bits == 8) return bytes;
+  const auto rank = static_cast<std::int64_t>(node.rank(bytes));
+  const ValueId lowest = node.scalar(DType::U8, static_cast<double>((1 << bits) - 1));
+  std::vector<ValueId> parts;
+  for (std::int64_t shift = 0; shift < 8; shift += bits) {
+    const ValueId moved = shift == 0 ? bytes : node.emit(Op::shift_right, {bytes, node.scalar(DType::U8, static_cast<double>(shift))});
+    parts.push_back(node.with_axes(node.emit(Op::bit_and, {moved, lowest}), {rank}));
+  }
+  const ValueId all = node.emit(Op::concat, parts, {{"axis", rank}});
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(rank - 1), 0);
+  shape.push_back(-1);
+  return node.emit(Op::dyn_reshape, {all, node.index_vector(std::move(shape))}, {{"zero_copies", std::int64_t{1}}});
 }
 
 // Inputs: a, its scale and zero point; b likewise; scale and zero point of the result.
 void import_qlinear_matmul(Node& node) {
-  const ValueId a = centred(node, node.operand(0), along_rows(node, node.operand(2)));
-  const ValueId b = centred(node, node.operand(3), node.operand(5));
   const ValueId scales = node.emit(Op::mul, {along_rows(node, node.operand(1)), node.operand(4)});
   const ValueId ratio = node.emit(Op::div, {node.operand(6), scales});
-  const ValueId product = node.cast(node.emit(Op::matmul, {a, b}), node.dtype(ratio));
+  const ValueId product =
+      node.cast(integer_product(node, node.operand(0), node.operand(2), node.operand(3), node.operand(5)), node.dtype(ratio));
   node.output(0, quantised(node, product, ratio, node.operand(7), node.dtype(node.operand(7))));
 }
 

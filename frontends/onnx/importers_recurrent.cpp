@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
 
@@ -110,30 +111,10 @@ class Recurrent {
     if (clip_ > 0) x = node_.emit(Op::max, {node_.emit(Op::min, {x, number(clip_)}), number(-clip_)});
     const std::size_t each = activations_.size() / static_cast<std::size_t>(directions_);
     const std::size_t place = static_cast<std::size_t>(direction) * each + index;
-    std::string name = activations_[place];
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
-    const auto alpha = [&](double fallback) { return number(place < alphas_.size() ? alphas_[place] : fallback); };
-    const auto beta = [&](double fallback) { return number(place < betas_.size() ? betas_[place] : fallback); };
-    if (name == "sigmoid") return node_.emit(Op::sigmoid, {x});
-    if (name == "tanh") return node_.emit(Op::tanh, {x});
-    if (name == "relu") return node_.emit(Op::relu, {x});
-    if (name == "affine") return add(mul(x, alpha(1)), beta(0));
-    if (name == "scaledtanh") return mul(node_.emit(Op::tanh, {mul(x, beta(1))}), alpha(1));
-    if (name == "leakyrelu") return node_.emit(Op::where, {negative(x), mul(x, alpha(0.01)), x});
-    if (name == "thresholdedrelu") return node_.emit(Op::where, {node_.emit(Op::greater, {x, alpha(1)}), x, number(0)});
-    if (name == "hardsigmoid") {
-      const ValueId line = add(mul(x, alpha(0.2)), beta(0.5));
-      return node_.emit(Op::max, {node_.emit(Op::min, {line, number(1)}), number(0)});
-    }
-    if (name == "elu") return node_.emit(Op::where, {negative(x), mul(sub(node_.emit(Op::exp, {x}), number(1)), alpha(1)), x});
-    if (name == "softsign") return node_.emit(Op::div, {x, add(node_.emit(Op::abs, {x}), number(1))});
-    if (name == "softplus") {
-      // log(1 + exp(x)) without overflow.
-      const ValueId tail = node_.emit(Op::exp, {node_.emit(Op::neg, {node_.emit(Op::abs, {x})})});
-      return add(node_.emit(Op::max, {x, number(0)}), node_.emit(Op::log, {add(tail, number(1))}));
-    }
-    node_.unsupported(fmt::format("has the activation {}, which Anydim does not support", quoted_name(activations_[place])));
+    const auto parameter = [&](const std::vector<double>& given) {
+      return place < given.size() ? std::optional(given[place]) : std::nullopt;
+    };
+    return named_activation(node_, activations_[place], x, parameter(alphas_), parameter(betas_));
   }
 
  private:
@@ -149,7 +130,6 @@ class Recurrent {
   }
   static std::vector<std::int64_t> ints(std::vector<std::int64_t> list) { return list; }
   bool reversed(std::int64_t direction) const { return direction == 1 || first_reversed_; }
-  ValueId negative(ValueId x) { return node_.emit(Op::less, {x, number(0)}); }
 
   ValueId initial_state(std::size_t operand, std::int64_t direction) {
     const ValueId hidden = node_.index_vector({hidden_});

@@ -41,7 +41,7 @@ ValueId transformed(Node& node, ValueId x, ValueId length, bool inverse, bool on
   const ValueId cosine = node.emit(Op::cos, {angle}), sine = node.emit(Op::sin, {angle});
 
   const auto part = [&](std::int64_t which) { return node.emit(Op::gather, {x, integer(node, which)}, {{"axis", rank - 1}}); };
-  const auto known = node.last_extent(x);
+  const auto known = node.extent(x, -1);
   if (!known || (*known != 1 && *known != 2)) node.unsupported("transforms a signal whose last dimension is not known to be 1 or 2");
   const ValueId real = part(0);
   ValueId along_cosine = apply(node, Op::matmul, real, cosine), along_sine = apply(node, Op::matmul, real, sine);

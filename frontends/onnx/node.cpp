@@ -70,12 +70,25 @@ std::size_t Node::rank(ir::ValueId value) const {
 
 std::optional<std::int64_t> Node::length(ir::ValueId value) const {
   const ir::TensorType* type = builder_.type(value);
-  return type == nullptr || type->rank() != 1 ? std::nullopt : last_extent(value);
+  return type == nullptr || type->rank() != 1 ? std::nullopt : extent(value, -1);
 }
 
-std::optional<std::int64_t> Node::last_extent(ir::ValueId value) const {
+const ir::Dim* Node::dim(ir::ValueId value, std::int64_t axis) const {
   const ir::TensorType* type = builder_.type(value);
-  return type == nullptr || type->rank() == 0 ? std::nullopt : type->dims.back().constant();
+  if (type == nullptr) return nullptr;
+  if (axis < 0) axis += static_cast<std::int64_t>(type->rank());
+  const auto at = static_cast<std::size_t>(axis);
+  return axis < 0 || at >= type->rank() ? nullptr : &type->dims[at];
+}
+
+std::optional<std::int64_t> Node::extent(ir::ValueId value, std::int64_t axis) const {
+  const ir::Dim* found = dim(value, axis);
+  return found == nullptr ? std::nullopt : found->constant();
+}
+
+bool Node::same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b, std::int64_t b_axis) const {
+  const ir::Dim *first = dim(a, a_axis), *second = dim(b, b_axis);
+  return first != nullptr && second != nullptr && *first == *second;
 }
 
 std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {

@@ -37,7 +37,7 @@ class Node {
   Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs, onnx::NodeProto& proto, std::string name, int opset,
        std::vector<ir::ValueId> operands);
 
-  int opset() const { return opset_; }
+  int opset() const { return opset_; }                         // of the operator's domain
   std::string description() const;                             // "node 'x' (Op)"
   [[noreturn]] void malformed(std::string_view reason) const;  // "node 'x' (Op) REASON"
   [[noreturn]] void unsupported(std::string_view reason) const;
@@ -53,11 +53,13 @@ class Node {
   ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
   ir::DType dtype() const { return dtype(operand(0)); }
   std::optional<ir::Tensor> constant_operand(std::size_t index) const;  // where it is an initialiser or a Constant
-  std::size_t rank(ir::ValueId value) const;                            // Unsupported where it isn't known yet
-  std::optional<std::int64_t> length(ir::ValueId value) const;          // of a vector, where it is a known constant
-  std::optional<std::int64_t> last_extent(ir::ValueId value) const;     // of the last dimension, where it is a known constant
-  std::size_t axis(std::int64_t axis, std::size_t rank) const;          // from the front; Malformed out of range
-  void check_same_dtypes() const;                                       // of all operands; Malformed where they differ
+  std::optional<std::int64_t> known_element(ir::ValueId value) const { return builder_.known_element(value); }  // as FunctionBuilder has it
+  std::size_t rank(ir::ValueId value) const;                                       // Unsupported where it isn't known yet
+  std::optional<std::int64_t> length(ir::ValueId value) const;                     // of a vector, where it is a known constant
+  std::optional<std::int64_t> extent(ir::ValueId value, std::int64_t axis) const;  // where it is a known constant; -1: the last
+  bool same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b, std::int64_t b_axis) const;  // where that is known
+  std::size_t axis(std::int64_t axis, std::size_t rank) const;                                     // from the front; Malformed out of range
+  void check_same_dtypes() const;  // of all operands; Malformed where they differ
 
   // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be asked for more than once;
   // one that nobody asks for is refused at the end, as its meaning would be lost.
@@ -116,6 +118,7 @@ class Node {
  private:
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
   std::string stem() const;
+  const ir::Dim* dim(ir::ValueId value, std::int64_t axis) const;  // null where it isn't known
 
   FunctionBuilder& builder_;
   ExternalData& external_;

@@ -1,7 +1,10 @@
-// The table of ONNX operators (frontends/onnx_ops.def) as data.
+// The tables of ONNX operators (frontends/onnx_ops.def and onnx_domain_ops.def) as data.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ir/type.h"
@@ -10,13 +13,32 @@ namespace anydim::frontends {
 
 class Node;
 
+// Of the domain ai.onnx.
 inline constexpr int first_opset = 1;
-inline constexpr int last_opset = 21;
+inline constexpr int last_opset = 28;
+
+// The versions that a model names, one for each domain.
+class Opsets {
+ public:
+  void set(std::string domain, int version) { versions_[std::move(domain)] = version; }
+  // Tools leave out domains of which there is one version only: 1 where none is named.
+  int of(std::string_view domain) const {
+    const auto found = versions_.find(domain);
+    return found == versions_.end() ? 1 : found->second;
+  }
+
+ private:
+  std::map<std::string, int, std::less<>> versions_;
+};
+
+// "" for "ai.onnx", which is the same domain.
+std::string_view canonical_domain(std::string_view domain);
 
 // Sets of element types. Lists: any, and sequences and optionals beside tensors.
 enum class Elements { Any, Number, Real, Integer, Boolean, Lists };
 
 struct Operator {
+  std::string_view domain;  // "" for ai.onnx
   std::string_view name;
   int first_opset;
   int last_opset;
@@ -28,8 +50,8 @@ struct Operator {
 };
 
 std::span<const Operator> all_operators();
-// Null where the table has no row for the name and opset.
-const Operator* find_operator(std::string_view name, int opset);
+// Null where the tables have no row for the name in that version of the domain, which is canonical.
+const Operator* find_operator(std::string_view domain, std::string_view name, int opset);
 
 bool contains(Elements elements, ir::DType dtype);
 std::string_view name_of(Elements elements);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,14 +18,22 @@ namespace anydim::frontends {
 
 namespace {
 
-bool is_standard(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
-
-// "Conv", "com.microsoft.FusedMatMul", or "Gelu in opset 17" where another opset has it.
-std::string operator_text(const onnx::NodeProto& node, int opset) {
-  if (!is_standard(node.domain())) return fmt::format("{}.{}", printable(node.domain()), printable(node.op_type()));
+// "Conv", "com.microsoft.FusedConv", or "Gelu in opset 17" where another opset has it.
+std::string operator_text(const onnx::NodeProto& node, const Opsets& opsets) {
+  const std::string_view domain = canonical_domain(node.domain());
+  const std::string name = domain.empty() ? printable(node.op_type()) : fmt::format("{}.{}", printable(domain), printable(node.op_type()));
   const auto rows = all_operators();
-  const bool elsewhere = std::any_of(rows.begin(), rows.end(), [&](const Operator& row) { return row.name == node.op_type(); });
-  return elsewhere ? fmt::format("{} in opset {}", node.op_type(), opset) : printable(node.op_type());
+  const bool elsewhere =
+      std::any_of(rows.begin(), rows.end(), [&](const Operator& row) { return row.domain == domain && row.name == node.op_type(); });
+  return elsewhere ? fmt::format("{} in opset {}", name, opsets.of(domain)) : name;
+}
+
+bool uses_standard(const onnx::GraphProto& graph) {
+  return std::any_of(graph.node().begin(), graph.node().end(), [](const auto& node) {
+    return canonical_domain(node.domain()).empty() ||
+           std::any_of(node.attribute().begin(), node.attribute().end(),
+                       [](const auto& attribute) { return attribute.has_g() && uses_standard(attribute.g()); });
+  });
 }
 
 struct Use {
@@ -35,34 +44,41 @@ struct Use {
 
 }  // namespace
 
-int opset_of(const onnx::ModelProto& model) {
+Opsets opsets_of(const onnx::ModelProto& model) {
+  Opsets opsets;
   std::optional<std::int64_t> opset;
   for (const auto& import : model.opset_import()) {
-    if (!is_standard(import.domain())) continue;
+    const std::string domain(canonical_domain(import.domain()));
+    // No domain has a version beyond these numbers; one that claims to is found in no row.
+    opsets.set(domain, static_cast<int>(std::clamp<std::int64_t>(import.version(), 0, std::numeric_limits<int>::max())));
+    if (!domain.empty()) continue;
     if (opset && *opset != import.version()) {
       throw Error(ErrorKind::Malformed, fmt::format("the model names two opsets, {} and {}", *opset, import.version()));
     }
     opset = import.version();
   }
   if (!opset) {
-    refuse_unsupported(model.graph(), last_opset);  // a model of other domains only
+    refuse_unsupported(model.graph(), opsets);
+    if (model.opset_import_size() > 0 && !uses_standard(model.graph())) return opsets;
     throw Error(ErrorKind::Malformed, "the model names no opset of the domain ai.onnx");
   }
   if (*opset < first_opset || *opset > last_opset) {
     throw Error(ErrorKind::Unsupported, fmt::format("the model uses opset {}; Anydim supports {} to {}", *opset, first_opset, last_opset));
   }
-  return static_cast<int>(*opset);
+  return opsets;
 }
 
 namespace {
 
-void collect_uses(const onnx::GraphProto& graph, int opset, std::vector<Use>& uses, std::map<std::string, std::size_t>& index_of) {
+void collect_uses(const onnx::GraphProto& graph, const Opsets& opsets, std::vector<Use>& uses,
+                  std::map<std::string, std::size_t>& index_of) {
   for (int i = 0; i < graph.node_size(); ++i) {
     const auto& node = graph.node(i);
     for (const auto& attribute : node.attribute())
-      if (attribute.has_g()) collect_uses(attribute.g(), opset, uses, index_of);
-    if (is_standard(node.domain()) && find_operator(node.op_type(), opset) != nullptr) continue;
-    const std::string text = operator_text(node, opset);
+      if (attribute.has_g()) collect_uses(attribute.g(), opsets, uses, index_of);
+    const std::string_view domain = canonical_domain(node.domain());
+    if (find_operator(domain, node.op_type(), opsets.of(domain)) != nullptr) continue;
+    const std::string text = operator_text(node, opsets);
     const auto [found, is_new] = index_of.emplace(text, uses.size());
     if (is_new) uses.push_back({text, 0, node.name().empty() ? fmt::format("{} #{}", node.op_type(), i) : node.name()});
     ++uses[found->second].nodes;
@@ -71,10 +87,10 @@ void collect_uses(const onnx::GraphProto& graph, int opset, std::vector<Use>& us
 
 }  // namespace
 
-void refuse_unsupported(const onnx::GraphProto& graph, int opset) {
+void refuse_unsupported(const onnx::GraphProto& graph, const Opsets& opsets) {
   std::vector<Use> uses;
   std::map<std::string, std::size_t> index_of;
-  collect_uses(graph, opset, uses, index_of);
+  collect_uses(graph, opsets, uses, index_of);
   if (uses.empty()) return;
   std::string list;
   for (const Use& use : uses) {

@@ -48,8 +48,8 @@ TEST(OnnxErrors, NoGraph) {
 }
 
 TEST(OnnxErrors, Opsets) {
-  EXPECT_EQ(ModelBuilder(0).failure(), "unsupported: the model uses opset 0; Anydim supports 1 to 21");
-  EXPECT_EQ(ModelBuilder(22).failure(), "unsupported: the model uses opset 22; Anydim supports 1 to 21");
+  EXPECT_EQ(ModelBuilder(0).failure(), "unsupported: the model uses opset 0; Anydim supports 1 to 28");
+  EXPECT_EQ(ModelBuilder(29).failure(), "unsupported: the model uses opset 29; Anydim supports 1 to 28");
   ModelBuilder none;
   none.model.clear_opset_import();
   EXPECT_EQ(none.failure(), "malformed: the model names no opset of the domain ai.onnx");
@@ -84,6 +84,12 @@ TEST(OnnxErrors, ModelsOfOtherDomains) {
   builder.model.mutable_opset_import(0)->set_domain("ai.onnx.ml");
   builder.node("Scaler", {"x"}, {"y"}).domain("ai.onnx.ml");
   EXPECT_EQ(builder.failure(), "unsupported: model uses 1 operator that Anydim does not support: ai.onnx.ml.Scaler (1 node, 'Scaler #0')");
+  ModelBuilder runtime(1);
+  runtime.model.mutable_opset_import(0)->set_domain("com.microsoft");
+  runtime.input("x", f32, {2}).output("y").node("QuickGelu", {"x"}, {"y"}).domain("com.microsoft");
+  EXPECT_EQ(runtime.failure(), "read");
+  runtime.node("Relu", {"y"}, {"z"});
+  EXPECT_EQ(runtime.failure(), "malformed: the model names no opset of the domain ai.onnx");
 }
 
 TEST(OnnxErrors, FunctionsOfTheModel) {

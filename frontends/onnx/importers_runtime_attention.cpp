@@ -1,0 +1,522 @@
+// The attention operators of ONNX Runtime (domain com.microsoft).
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "frontends/onnx/attention.h"
+#include "frontends/onnx/importers.h"
+#include "frontends/onnx/quantisation.h"
+#include "frontends/sizes.h"
+
+namespace anydim::frontends {
+
+using ir::DType;
+using ir::no_value;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+ValueId picked(Node& node, ValueId x, std::int64_t index, std::int64_t axis) {
+  return node.emit(Op::gather, {x, node.scalar(DType::I64, static_cast<double>(index))}, {{"axis", axis}});
+}
+
+void refuse_operand(const Node& node, std::size_t index, std::string_view name) {
+  if (node.has_operand(index)) node.unsupported(fmt::format("has an input {} ({})", index, name));
+}
+
+void refuse_flag(Node& node, std::string_view name) {
+  if (node.flag(name, false)) node.unsupported(fmt::format("has {} = 1", name));
+}
+
+std::int64_t head_count(Node& node, std::string_view name) {
+  const std::int64_t heads = node.integer(name);
+  constexpr std::int64_t most = 1 << 20;
+  if (heads < 1 || heads > most) node.malformed(fmt::format("has {} = {}; expected 1 to {}", name, heads, most));
+  return heads;
+}
+
+double scale_of(Node& node, ValueId q) {
+  const double given = node.real("scale", 0);
+  if (given != 0) return given;
+  const auto size = node.extent(q, 3);
+  if (!size) node.unsupported("has heads of a size that is not known before it runs, and no attribute 'scale'");
+  return 1 / std::sqrt(static_cast<double>(*size));
+}
+
+void check_ranks_agree(const Node& node, std::string_view first_name, ValueId first, std::string_view second_name, ValueId second) {
+  if ((first == no_value) == (second == no_value)) return;
+  node.malformed(fmt::format("takes {} and {} together, got one of them", first_name, second_name));
+}
+
+// A cache [batch, heads, past, size] of the same heads as what is appended to it.
+void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId fresh) {
+  if (cache == no_value) return;
+  if (node.rank(cache) != 4) node.malformed(fmt::format("takes rank 4 as {}, got {}", name, node.rank(cache)));
+  for (const std::int64_t axis : {1, 3}) {
+    const auto held = node.extent(cache, axis), added = node.extent(fresh, axis);
+    if (held && added && *held != *added) {
+      node.malformed(fmt::format("has {} of {} {}, expected {}", name, *held, axis == 1 ? "heads" : "elements a head", *added));
+    }
+  }
+}
+
+// What a mask of integers says, as a bias: 0 where a key is seen, else `filter`. By rank: [batch] how many keys are seen, [2 batch] where they end and
+// where they begin, [batch, keys] and [batch, rows, keys] which are seen.
+ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double filter) {
+  const ValueId batch = node.dim_of(parts.q, 0), keys = node.dim_of(parts.k, 2), one = node.index_vector({1});
+  const DType dtype = node.dtype(parts.q);
+  const auto bias = [&](ValueId seen) { return node.emit(Op::where, {seen, node.scalar(dtype, 0), node.scalar(dtype, filter)}); };
+  const auto each_batch = [&](ValueId lengths) { return node.reshaped(node.cast(lengths, DType::I64), {batch, one, one, one}); };
+  const auto positive = [&](ValueId value) { return node.emit(Op::greater, {value, node.scalar(node.dtype(value), 0)}); };
+  if (!ir::is_integer(node.dtype(mask))) node.malformed(fmt::format("takes integers as mask, got {}", ir::name_of(node.dtype(mask))));
+  switch (node.rank(mask)) {
+    case 1: {
+      const auto entries = node.extent(mask, 0), rows = node.extent(parts.q, 0);
+      const ValueId key = node.positions(keys);
+      if (!entries || !rows || *entries == *rows) return bias(node.emit(Op::less, {key, each_batch(mask)}));
+      if (*entries != 2 * *rows) node.unsupported(fmt::format("has a mask of {} lengths for {} rows", *entries, *rows));
+      const ValueId ends = node.emit(Op::strided_slice, {mask}, {{"starts", Ints{0}}, {"ends", Ints{*rows}}});
+      const ValueId starts = node.emit(Op::strided_slice, {mask}, {{"starts", Ints{*rows}}, {"ends", Ints{2 * *rows}}});
+      return bias(both(node, node.emit(Op::less, {key, each_batch(ends)}), node.emit(Op::greater_equal, {key, each_batch(starts)})));
+    }
+    case 2:
+      if (node.extent(mask, 1) == 1 && node.extent(parts.k, 2) != 1) return no_value;  // the same for every key: as none
+      if (node.same_extent(mask, 0, parts.q, 0) && node.same_extent(mask, 1, parts.k, 2))
+        return bias(positive(node.with_axes(mask, {1, 2})));
+      return bias(positive(node.reshaped(mask, {batch, one, one, keys})));
+    case 3: return bias(positive(node.with_axes(mask, {1})));
+    default: node.unsupported(fmt::format("has a mask of rank {}; Anydim supports 1 to 3", node.rank(mask)));
+  }
+}
+
+// Queries see no later keys. A row that a mask hides whole still prefers keys up to its own, as in ONNX Runtime.
+void add_causal(Node& node, AttentionParts& parts, ValueId past_rows) {
+  const ValueId seen = keys_seen(node, {.causal = true, .offset = past_rows}, node.dim_of(parts.q, 2), node.dim_of(parts.k, 2));
+  if (parts.bias == no_value) {
+    parts.seen = seen;
+    return;
+  }
+  const DType dtype = node.dtype(parts.bias);
+  const double least = dtype == DType::F16 ? -65504 : -static_cast<double>(std::numeric_limits<float>::max());
+  parts.bias = node.emit(Op::where, {seen, parts.bias, node.scalar(dtype, least)});
+}
+
+void add_bias(Node& node, AttentionParts& parts, ValueId bias) {
+  if (bias == no_value) return;
+  bias = node.cast(bias, node.dtype(parts.q));
+  parts.bias = parts.bias == no_value ? bias : node.emit(Op::add, {parts.bias, bias});
+}
+
+// Attention and QAttention, from the projections of all three.
+void self_attention(Node& node, ValueId projected, const Ints& widths, std::size_t mask, ValueId past, ValueId attention_bias) {
+  const std::int64_t heads = head_count(node, "num_heads");
+  refuse_flag(node, "past_present_share_buffer");
+  refuse_flag(node, "do_rotary");
+  node.ignore_attribute("rotary_embedding_dim");
+  for (const std::int64_t width : widths) {
+    if (width % heads != 0) node.malformed(fmt::format("has num_heads = {}, which does not divide the hidden size {}", heads, width));
+  }
+  const auto split = node.emit_many(Op::split, {projected}, {{"axis", std::int64_t{-1}}, {"sizes", widths}}, 3);
+  AttentionParts parts;
+  parts.q = split_heads(node, split[0], heads, "num_heads");
+  parts.k = split_heads(node, split[1], heads, "num_heads");
+  parts.v = split_heads(node, split[2], heads, "num_heads");
+  parts.scale = scale_of(node, parts.q);
+  ValueId past_rows = no_value;
+  if (past != no_value) {
+    if (node.rank(past) != 5 || (node.extent(past, 0) && node.extent(past, 0) != 2)) {
+      node.malformed("takes a past of [2, batch, num_heads, rows, head size]");
+    }
+    const ValueId past_key = picked(node, past, 0, 0), past_value = picked(node, past, 1, 0);
+    check_cache(node, "past", past_key, parts.k);
+    check_cache(node, "past", past_value, parts.v);
+    past_rows = node.dim_of(past, 3);
+    parts.k = after_past(node, past_key, parts.k);
+    parts.v = after_past(node, past_value, parts.v);
+  }
+  if (node.wants_output(1)) {
+    node.output(1, node.emit(Op::concat, {node.with_axes(parts.k, {0}), node.with_axes(parts.v, {0})}, {{"axis", std::int64_t{0}}}));
+  }
+  const double filter = node.real("mask_filter_value", -10000);
+  if (node.has_operand(mask)) parts.bias = mask_bias(node, node.operand(mask), parts, filter);
+  if (node.flag("unidirectional", false)) add_causal(node, parts, past_rows);
+  add_bias(node, parts, attention_bias);
+  node.output(0, merge_heads(node, emit_attention(node, parts).y));
+}
+
+// Hidden sizes of q, k and v, which together are the columns of the weights.
+Ints hidden_sizes(Node& node, ValueId weights) {
+  const auto columns = node.extent(weights, 1);
+  const auto given = node.optional_integers("qkv_hidden_sizes");
+  if (!given || given->empty()) {
+    if (!columns) node.unsupported("has weights of a width that is not known before it runs, and no attribute 'qkv_hidden_sizes'");
+    if (*columns % 3 != 0) node.malformed(fmt::format("has weights of {} columns, expected three times the hidden size", *columns));
+    return {*columns / 3, *columns / 3, *columns / 3};
+  }
+  if (given->size() != 3) node.malformed(fmt::format("takes 3 elements as attribute 'qkv_hidden_sizes', got {}", given->size()));
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  std::int64_t sum = 0;
+  for (const std::int64_t size : *given) {
+    if (size < 1 || size > most) node.malformed(fmt::format("has {} in qkv_hidden_sizes; expected 1 to {}", size, most));
+    sum += size;
+  }
+  if ((*given)[0] != (*given)[1]) {
+    node.malformed(fmt::format("has qkv_hidden_sizes of {} for q and {} for k, which must be one", (*given)[0], (*given)[1]));
+  }
+  if (columns && *columns != sum) {
+    node.malformed(fmt::format("has qkv_hidden_sizes that sum to {}, but weights of {} columns", sum, *columns));
+  }
+  return *given;
+}
+
+}  // namespace
+
+void import_runtime_attention(Node& node) {
+  refuse_operand(node, 6, "past_sequence_length");
+  const ValueId x = node.operand(0), weights = node.operand(1);
+  if (node.rank(x) != 3) node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
+  ValueId projected = node.emit(Op::matmul, {x, weights});
+  if (node.has_operand(2)) projected = node.emit(Op::add, {projected, node.operand(2)});
+  self_attention(node, projected, hidden_sizes(node, weights), 3, node.optional_operand(4), node.optional_operand(5));
+}
+
+// Inputs: x, weights, bias, their scales, the mask, their zero points, the past.
+void import_quantised_attention(Node& node) {
+  const ValueId x = node.operand(0), weights = node.operand(1);
+  if (node.rank(x) != 3) node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
+  const ValueId product = integer_product(node, x, node.optional_operand(6), weights, node.optional_operand(7));
+  const ValueId scale = node.emit(Op::mul, {node.operand(3), node.operand(4)});
+  const ValueId real = node.emit(Op::mul, {node.cast(product, node.dtype(scale)), scale});
+  self_attention(node, node.emit(Op::add, {real, node.operand(2)}), hidden_sizes(node, weights), 5, node.optional_operand(8), no_value);
+}
+
+namespace {
+
+class MultiHead {
+ public:
+  explicit MultiHead(Node& node) : node_(node), heads_(head_count(node, "num_heads")) {}
+
+  void run() {
+    refuse_operand(node_, 8, "past_sequence_length");
+    refuse_operand(node_, 9, "cache_indirection");
+    read_heads();
+    parts_.scale = scale_of(node_, parts_.q);
+    const ValueId past_key = node_.optional_operand(6), past_value = node_.optional_operand(7);
+    check_ranks_agree(node_, "past_key", past_key, "past_value", past_value);
+    check_cache(node_, "past_key", past_key, parts_.k);
+    check_cache(node_, "past_value", past_value, parts_.v);
+    parts_.k = after_past(node_, past_key, parts_.k);
+    parts_.v = after_past(node_, past_value, parts_.v);
+    node_.output(1, parts_.k);
+    node_.output(2, parts_.v);
+    const double filter = node_.real("mask_filter_value", -10000);
+    if (node_.has_operand(4)) parts_.bias = mask_bias(node_, node_.operand(4), parts_, filter);
+    if (node_.flag("unidirectional", false)) {
+      add_causal(node_, parts_, past_key == no_value ? no_value : node_.dim_of(past_key, 2));
+    }
+    add_bias(node_, parts_, node_.optional_operand(5));
+    const auto wanted = node_.wants_output(3) ? std::optional(AttentionStep::Biased) : std::nullopt;
+    const AttentionResult result = emit_attention(node_, parts_, wanted);
+    node_.output(0, merge_heads(node_, result.y));
+    node_.output(3, result.step);
+  }
+
+ private:
+  // Part `which` of [batch, rows, heads, parts, size].
+  ValueId packed(ValueId value, std::int64_t which) { return swap_heads_and_rows(node_, picked(node_, value, which, 3)); }
+
+  ValueId split(ValueId value) { return split_heads(node_, value, heads_, "num_heads"); }
+
+  // Of the projections' bias, the elements from `first` on; none for the rest.
+  ValueId with_bias(ValueId x, std::int64_t first, std::int64_t last) {
+    if (!node_.has_operand(3)) return x;
+    return node_.emit(Op::add, {x, last_part(node_, node_.operand(3), first, last)});
+  }
+
+  void read_heads() {
+    const ValueId q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
+    const std::size_t rank = node_.rank(q);
+    const bool biased = node_.has_operand(3);
+    if (k == no_value) {
+      if (rank != 5 || v != no_value) node_.malformed("takes a query of [batch, rows, num_heads, 3, head size] without key and value");
+      if (biased) node_.unsupported("has a bias (input 3) beside packed queries, keys and values");
+      check_packed(q, 0, 3);
+      parts_.q = packed(q, 0), parts_.k = packed(q, 1), parts_.v = packed(q, 2);
+      return;
+    }
+    if (rank != 3) node_.malformed(fmt::format("takes rank 3 as input 0 beside a key, got {}", rank));
+    const auto width = node_.extent(q, 2);
+    if (biased && !width) node_.unsupported("has a bias (input 3) and a hidden size that is not known before it runs");
+    parts_.q = split(biased ? with_bias(q, 0, *width) : q);
+    switch (node_.rank(k)) {
+      case 3:
+        if (v == no_value || node_.rank(v) != 3) node_.malformed("takes a value of rank 3 beside a key of rank 3");
+        parts_.k = split(biased ? with_bias(k, *width, 2 * *width) : k);
+        parts_.v = split(biased ? with_bias(v, 2 * *width, std::numeric_limits<std::int64_t>::max()) : v);
+        return;
+      case 4:
+        if (v == no_value || node_.rank(v) != 4) node_.malformed("takes a value of rank 4 beside a key of rank 4");
+        if (biased) node_.malformed("takes no bias (input 3) beside a key of rank 4");
+        parts_.k = k, parts_.v = v;
+        return;
+      case 5:
+        if (v != no_value) node_.malformed("takes no value beside a key of rank 5, which holds it");
+        if (biased) node_.unsupported("has a bias (input 3) beside packed keys and values");
+        check_packed(k, 1, 2);
+        parts_.k = packed(k, 0), parts_.v = packed(k, 1);
+        return;
+      default: node_.malformed(fmt::format("takes rank 3, 4 or 5 as input 1, got {}", node_.rank(k)));
+    }
+  }
+
+  void check_packed(ValueId value, std::size_t operand, std::int64_t count) {
+    const auto found = node_.extent(value, 3), heads = node_.extent(value, 2);
+    if (found && *found != count) node_.malformed(fmt::format("has {} parts in dim 3 of input {}, expected {}", *found, operand, count));
+    if (heads && *heads != heads_) {
+      node_.malformed(fmt::format("has num_heads = {}, but {} heads in input {}", heads_, *heads, operand));
+    }
+  }
+
+  Node& node_;
+  std::int64_t heads_;
+  AttentionParts parts_;
+};
+
+// Caches are buffers: how much of them is filled differs from row to row of the batch.
+class GroupQuery {
+ public:
+  explicit GroupQuery(Node& node) : node_(node), heads_(head_count(node, "num_heads")), key_heads_(head_count(node, "kv_num_heads")) {}
+
+  void run() {
+    refuse_what_is_left_out();
+    read_heads();
+    parts_.scale = scale_of(node_, parts_.q);
+    parts_.softcap = node_.real("softcap", 0);
+    read_lengths();
+    turn();
+    fill_caches();
+    read_mask();
+    const std::int64_t mode = node_.integer("qk_output", 0);
+    if (mode < 0 || mode > 2) node_.malformed(fmt::format("has qk_output = {}; expected 0 to 2", mode));
+    if (node_.wants_output(3) && mode == 0) node_.malformed("has qk_output = 0 and an output 3");
+    std::optional<AttentionStep> wanted;
+    if (node_.wants_output(3)) wanted = mode == 1 ? AttentionStep::Capped : AttentionStep::Probabilities;
+    const AttentionResult result = emit_attention(node_, parts_, wanted);
+    node_.output(0, merge_heads(node_, result.y));
+    node_.output(3, result.step);
+  }
+
+ private:
+  void refuse_what_is_left_out() {
+    for (const std::string_view name : {"k_quant_type", "v_quant_type"}) {
+      if (const std::string type = node_.string(name, "NONE"); type != "NONE" && !type.empty()) {
+        node_.unsupported(fmt::format("has {} = {}", name, quoted_name(type)));
+      }
+    }
+    node_.ignore_attribute("kv_cache_bit_width");
+    node_.ignore_attribute("qk_norm_epsilon");
+    refuse_flag(node_, "sliding_window_cache");
+    refuse_operand(node_, 12, "k_scale");
+    refuse_operand(node_, 13, "v_scale");
+    refuse_operand(node_, 14, "q_norm_weight");
+    refuse_operand(node_, 15, "k_norm_weight");
+  }
+
+  void read_heads() {
+    if (heads_ % key_heads_ != 0) {
+      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide num_heads = {}", key_heads_, heads_));
+    }
+    const ValueId q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
+    check_ranks_agree(node_, "key", k, "value", v);
+    for (const ValueId value : {q, k, v}) {
+      if (value != no_value && node_.rank(value) != 3)
+        node_.malformed(fmt::format("takes rank 3 as query, key and value, got {}", node_.rank(value)));
+    }
+    if (k != no_value) {
+      parts_.q = split_heads(node_, q, heads_, "num_heads");
+      parts_.k = split_heads(node_, k, key_heads_, "kv_num_heads");
+      parts_.v = split_heads(node_, v, key_heads_, "kv_num_heads");
+      return;
+    }
+    const std::int64_t all = heads_ + 2 * key_heads_;
+    const auto width = node_.extent(q, 2);
+    if (!width) node_.unsupported("has a packed query of a width that is not known before it runs");
+    if (*width % all != 0) {
+      node_.malformed(fmt::format("has num_heads + 2 kv_num_heads = {}, which does not divide the {} elements of a row", all, *width));
+    }
+    const std::int64_t size = *width / all, query = heads_ * size, key = key_heads_ * size;
+    parts_.q = split_heads(node_, last_part(node_, q, 0, query), heads_, "num_heads");
+    parts_.k = split_heads(node_, last_part(node_, q, query, query + key), key_heads_, "kv_num_heads");
+    parts_.v = split_heads(node_, last_part(node_, q, query + key, *width), key_heads_, "kv_num_heads");
+  }
+
+  // Of each row of the batch: how many keys there are in all, and how many were there before. A first call, whose keys are all new, has none from before.
+  void read_lengths() {
+    rows_ = node_.dim_of(parts_.q, 2);
+    const ValueId batch = node_.dim_of(parts_.q, 0), one = node_.index_vector({1});
+    const ValueId last = node_.reshaped(node_.index_operand(5), {batch, one, one, one});
+    filled_ = node_.emit(Op::add, {last, node_.scalar(DType::I64, 1)});
+    total_ = node_.reshaped(node_.index_operand(6), {one});
+    const ValueId before = node_.emit(Op::sub, {filled_, rows_});
+    const ValueId first = node_.emit(Op::equal, {total_, rows_});
+    before_ = node_.emit(Op::where, {first, node_.scalar(DType::I64, 0), before});
+    const ValueId zero = node_.scalar(DType::I64, 0);
+    const ValueId held = both(node_, node_.emit(Op::greater_equal, {before_, zero}), node_.emit(Op::less_equal, {filled_, total_}));
+    node_.emit_many(Op::assertion, {held, filled_, rows_, total_},
+                    {{"message", fmt::format("{}: seqlens_k does not fit total_sequence_length and the new rows; filled keys, new rows, "
+                                             "total_sequence_length:",
+                                             node_.description())}},
+                    0);
+  }
+
+  void turn() {
+    if (!node_.flag("do_rotary", false)) {
+      node_.ignore_attribute("rotary_interleaved");
+      return;
+    }
+    if (!node_.has_operand(7) || !node_.has_operand(8)) node_.malformed("has do_rotary = 1, which needs cos_cache and sin_cache");
+    const bool interleaved = node_.flag("rotary_interleaved", false);
+    const auto half = node_.extent(node_.operand(7), 1), size = node_.extent(parts_.q, 3);
+    if (!half) node_.unsupported("has a cos_cache of a width that is not known before it runs");
+    if (*half < 1 || (size && 2 * *half > *size))
+      node_.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half, *size));
+    ValueId position = no_value;
+    if (node_.has_operand(9)) {
+      position = node_.index_operand(9);
+    } else {
+      // Rows behind the last key of a first call are padding; they are turned as the first.
+      const ValueId zero = node_.scalar(DType::I64, 0);
+      position = node_.emit(Op::add, {node_.without_axes(before_, {2, 3}), node_.with_axes(node_.positions(rows_), {0})});
+      const ValueId within = node_.emit(Op::less, {position, node_.without_axes(filled_, {2, 3})});
+      position = node_.emit(Op::where, {within, position, zero});
+    }
+    const auto angles = [&](std::size_t operand) {
+      return node_.emit(Op::gather, {node_.operand(operand), position}, {{"axis", std::int64_t{0}}});
+    };
+    const ValueId cos = angles(7), sin = angles(8);
+    parts_.q = rotated(node_, parts_.q, cos, sin, 2 * *half, interleaved);
+    parts_.k = rotated(node_, parts_.k, cos, sin, 2 * *half, interleaved);
+  }
+
+  // Each key of the buffer is a new one, one from before, or none (0).
+  ValueId cached(ValueId past, ValueId fresh, ValueId keys) {
+    const DType dtype = node_.dtype(fresh);
+    const auto joined = [&](std::initializer_list<ValueId> dims) { return node_.emit(Op::concat, dims, {{"axis", std::int64_t{0}}}); };
+    const ValueId batch = node_.dim_of(fresh, 0), heads = node_.dim_of(fresh, 1), size = node_.dim_of(fresh, 3),
+                  one = node_.index_vector({1});
+    const ValueId nothing = node_.emit(Op::dyn_full, {node_.scalar(dtype, 0), joined({batch, heads, one, size})});
+    const ValueId all = node_.emit(Op::concat, {fresh, node_.cast(past, dtype), nothing}, {{"axis", std::int64_t{2}}});
+    const ValueId key = node_.with_axes(node_.positions(keys), {0, 1, 3});  // [1, 1, keys, 1]
+    const ValueId step = node_.emit(Op::sub, {key, before_}), zero = node_.scalar(DType::I64, 0);
+    const ValueId is_new = both(node_, node_.emit(Op::greater_equal, {step, zero}), node_.emit(Op::less, {step, rows_}));
+    const ValueId old_end = node_.emit(Op::add, {rows_, node_.dim_of(past, 2)});
+    const ValueId old = node_.emit(Op::where, {node_.emit(Op::less, {step, zero}), node_.emit(Op::add, {key, rows_}), old_end});
+    const ValueId from = node_.emit(Op::where, {is_new, step, old});
+    const ValueId indices = node_.emit(Op::dyn_broadcast_to, {from, joined({batch, heads, keys, size})});
+    return node_.emit(Op::gather_elements, {all, indices}, {{"axis", std::int64_t{2}}});
+  }
+
+  void fill_caches() {
+    const ValueId past_key = node_.optional_operand(3), past_value = node_.optional_operand(4);
+    check_ranks_agree(node_, "past_key", past_key, "past_value", past_value);
+    check_cache(node_, "past_key", past_key, parts_.k);
+    check_cache(node_, "past_value", past_value, parts_.v);
+    if (past_key == no_value) {
+      // Nothing was there before: what is said of it must agree.
+      node_.emit_many(Op::assertion, {node_.emit(Op::equal, {total_, rows_}), total_, rows_},
+                      {{"message", fmt::format("{}: without past_key, total_sequence_length must be the number of new rows; got:",
+                                               node_.description())}},
+                      0);
+    } else {
+      const ValueId held = node_.dim_of(past_key, 2);
+      const ValueId enough = node_.emit(Op::less_equal, {before_, held});
+      node_.emit_many(Op::assertion, {enough, before_, held},
+                      {{"message", fmt::format("{}: past_key is shorter than the keys that were there before; keys, and its length:",
+                                               node_.description())}},
+                      0);
+      const ValueId keys = node_.emit(Op::max, {total_, held});
+      parts_.k = cached(past_key, parts_.k, keys);
+      parts_.v = cached(past_value, parts_.v, keys);
+    }
+    node_.output(1, parts_.k);
+    node_.output(2, parts_.v);
+    parts_.k = repeat_heads(node_, parts_.k, heads_ / key_heads_);
+    parts_.v = repeat_heads(node_, parts_.v, heads_ / key_heads_);
+  }
+
+  void read_mask() {
+    const bool causal = node_.flag("causal", true);
+    const std::int64_t local = node_.integer("local_window_size", -1);
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    if (local < -1 || local == 0 || local > most)
+      node_.malformed(fmt::format("has local_window_size = {}; expected -1 or a number of keys", local));
+    if (local != -1 && !causal) node_.malformed(fmt::format("has local_window_size = {} and causal = 0", local));
+    const ValueId keys = node_.dim_of(parts_.k, 2);
+    if (causal) {
+      Window window{.causal = true, .offset = before_};
+      if (local > 0) window.left = local - 1;
+      parts_.seen = keys_seen(node_, window, rows_, keys);
+    } else {
+      parts_.seen = node_.emit(Op::less, {node_.positions(keys), filled_});
+    }
+    if (node_.has_operand(10)) add_bias(node_, parts_, extended(node_, node_.operand(10), keys, 0));
+    if (node_.has_operand(11)) parts_.sink = node_.operand(11);
+    if (node_.integer("smooth_softmax", -1) == 1 && parts_.sink == no_value) parts_.sink = node_.scalar(node_.dtype(), 0);
+  }
+
+  Node& node_;
+  std::int64_t heads_, key_heads_;
+  AttentionParts parts_;
+  ValueId rows_ = no_value, filled_ = no_value, before_ = no_value, total_ = no_value;
+};
+
+}  // namespace
+
+void import_multi_head_attention(Node& node) { MultiHead(node).run(); }
+
+void import_group_query_attention(Node& node) { GroupQuery(node).run(); }
+
+void import_runtime_rotary_embedding(Node& node) {
+  refuse_flag(node, "is_packed_batching");
+  const double scale = node.real("scale", 1);
+  if (scale != 1) node.unsupported(fmt::format("has scale = {}", scale));
+  const bool interleaved = node.flag("interleaved", false);
+  ValueId x = node.operand(0);
+  const bool flat = node.rank(x) == 3;
+  if (!flat && node.rank(x) != 4) node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
+  const auto half = node.extent(node.operand(2), 1);
+  if (!half) node.unsupported("has a cos_cache of a width that is not known before it runs");
+  const std::int64_t width = node.integer("rotary_embedding_dim", 0), turned = 2 * *half;
+  if (width != 0 && width != turned) {
+    node.malformed(fmt::format("has rotary_embedding_dim = {}, but a cos_cache of {} columns", width, *half));
+  }
+  std::int64_t heads = node.integer("num_heads", 0);
+  if (width != 0 && heads == 0) node.malformed("has rotary_embedding_dim, which needs num_heads");
+  if (flat && heads == 0) {
+    const auto hidden = node.extent(x, 2);
+    if (!hidden) node.unsupported("has a hidden size that is not known before it runs, and no attribute 'num_heads'");
+    if (turned < 1 || *hidden % turned != 0) {
+      node.malformed(fmt::format("has a cos_cache of {} columns, whose double does not divide the {} elements of a row", *half, *hidden));
+    }
+    heads = *hidden / turned;
+  }
+  if (flat) x = split_heads(node, x, heads, "num_heads");
+  if (const auto size = node.extent(x, 3); turned < 1 || (size && turned > *size)) {
+    node.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half, size.value_or(0)));
+  }
+  ValueId position = node.index_operand(1);
+  if (node.rank(position) == 1) {  // of the first row
+    position = node.emit(Op::add, {node.reshaped(position, {node.index_vector({1, 1})}), node.positions(node.dim_of(x, 2))});
+  }
+  const auto angles = [&](std::size_t operand) {
+    return node.emit(Op::gather, {node.operand(operand), position}, {{"axis", std::int64_t{0}}});
+  };
+  const ValueId result = rotated(node, x, angles(2), angles(3), turned, interleaved);
+  node.output(0, flat ? merge_heads(node, result) : result);
+}
+
+}  // namespace anydim::frontends

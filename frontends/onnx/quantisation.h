@@ -1,0 +1,22 @@
+// What the operators of linear quantisation share: real = (integer - zero point) * scale.
+#pragma once
+
+#include <cstdint>
+
+#include "frontends/onnx/node.h"
+
+namespace anydim::frontends {
+
+// (a - its zero point) (b - its zero point) in i32; zero points may be none. One of a's may stand for a row, one of b's for a column.
+ir::ValueId integer_product(Node& node, ir::ValueId a, ir::ValueId a_zero, ir::ValueId b, ir::ValueId b_zero);
+
+struct Quantised {
+  ir::ValueId y, scale, zero_point;
+};
+// A tensor of f32 to u8 over the range of its elements and 0.
+Quantised quantised_over_range(Node& node, ir::ValueId x);
+
+// The numbers of 2, 4 or 8 bits in the bytes of a tensor's last dim, lowest bits first, as a last dim that is 4, 2 or 1 times as long; u8.
+ir::ValueId unpacked(Node& node, ir::ValueId bytes, std::int64_t bits);
+
+}  // namespace anydim::frontends
