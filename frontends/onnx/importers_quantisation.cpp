@@ -1,4 +1,5 @@
-// Linear quantisation: real = (integer - zero point) * scale.
+#include "frontends/onnx/quantised.h"
+
 #include <fmt/format.h>
 
 #include "frontends/onnx/importers.h"
@@ -9,9 +10,6 @@ using ir::DType;
 using ir::Op;
 using ir::ValueId;
 
-namespace {
-
-// A scale or zero point a channel, in dims that broadcast to x's; one for the whole tensor stays as it is.
 ValueId along_axis(Node& node, ValueId parameter, ValueId x, std::int64_t axis) {
   if (node.rank(parameter) == 0) return parameter;
   if (node.rank(parameter) != 1) node.unsupported("has scales for blocks of elements; Anydim supports one a tensor or one a channel");
@@ -23,15 +21,21 @@ ValueId along_axis(Node& node, ValueId parameter, ValueId x, std::int64_t axis) 
   return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
 }
 
-ValueId along_rows(Node& node, ValueId parameter) {
-  return node.rank(parameter) == 0 || node.length(parameter) == 1 ? parameter : node.with_axes(parameter, {1});
-}
-
-// round(x / scale) + zero point, at the ends of the integer type where it lies beyond them. Halves go to even.
 ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DType to) {
   ValueId rounded = node.emit(Op::round, {node.emit(Op::div, {x, scale})});
   if (zero_point != ir::no_value) rounded = node.emit(Op::add, {rounded, node.cast(zero_point, node.dtype(x))});
   return node.cast(rounded, to);  // saturates
+}
+
+ValueId centred(Node& node, ValueId x, ValueId zero_point) {
+  const ValueId wide = node.cast(x, DType::I32);
+  return zero_point == ir::no_value ? wide : node.emit(Op::sub, {wide, node.cast(zero_point, DType::I32)});
+}
+
+namespace {
+
+ValueId along_rows(Node& node, ValueId parameter) {
+  return node.rank(parameter) == 0 || node.length(parameter) == 1 ? parameter : node.with_axes(parameter, {1});
 }
 
 void check_integer(const Node& node, std::size_t index) {
@@ -39,12 +43,6 @@ void check_integer(const Node& node, std::size_t index) {
     node.unsupported(
         fmt::format("has {} as input {}; Anydim quantises to integers only", ir::name_of(node.dtype(node.operand(index))), index));
   }
-}
-
-// x - zero point, in i32.
-ValueId centred(Node& node, ValueId x, ValueId zero_point) {
-  const ValueId wide = node.cast(x, DType::I32);
-  return zero_point == ir::no_value ? wide : node.emit(Op::sub, {wide, node.cast(zero_point, DType::I32)});
 }
 
 }  // namespace

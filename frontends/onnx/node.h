@@ -56,6 +56,7 @@ class Node {
   std::size_t rank(ir::ValueId value) const;                            // Unsupported where it isn't known yet
   std::optional<std::int64_t> length(ir::ValueId value) const;          // of a vector, where it is a known constant
   std::optional<std::int64_t> last_extent(ir::ValueId value) const;     // of the last dimension, where it is a known constant
+  const std::vector<ir::Dim>* dims(ir::ValueId value) const;            // nullptr where they aren't known
   std::size_t axis(std::int64_t axis, std::size_t rank) const;          // from the front; Malformed out of range
   void check_same_dtypes() const;                                       // of all operands; Malformed where they differ
 
