@@ -104,6 +104,35 @@ llvm::Value* lane_pointers(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
   return kernel.element_pointer(base, dtype, kernel.splat(offsets, width));
 }
 
+// Distances up to which reading what lies between is less work than a gather.
+constexpr std::int64_t most_interleaved = 4;
+
+// Elements 0, step, 2 step, ... from `pointer`, read as whole vectors in which only those lanes are touched. At here().
+llvm::Value* load_every(KernelBuilder& kernel, llvm::Type* element, llvm::Value* pointer, unsigned width, unsigned step,
+                        llvm::Align alignment, llvm::Value* mask) {
+  auto& at = kernel.here();
+  auto* type = llvm::FixedVectorType::get(element, width);
+  auto* none = llvm::Constant::getNullValue(type);
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
+  auto* no_lane = llvm::Constant::getNullValue(mask->getType());
+  llvm::Value* result = none;
+  for (unsigned part = 0; part < step; ++part) {
+    // Lane j of this vector is element part * width + j; of the result, lane l comes from element l * step.
+    std::vector<int> wanted(width, static_cast<int>(width)), order(width);
+    for (unsigned lane = 0; lane < width; ++lane) {
+      const unsigned from = lane * step;
+      const bool here = from / width == part;
+      if (here) wanted[from % width] = static_cast<int>(lane);
+      order[lane] = static_cast<int>(here ? width + from % width : lane);
+    }
+    llvm::Value* touched = at.CreateShuffleVector(mask, no_lane, wanted);
+    llvm::Value* place = at.CreateConstGEP1_64(element, pointer, std::uint64_t{part} * width);
+    llvm::Value* loaded = at.CreateMaskedLoad(type, place, alignment, touched, none);
+    result = at.CreateShuffleVector(result, loaded, order);
+  }
+  return result;
+}
+
 llvm::Align element_alignment(DType dtype) { return llvm::Align(ir::size_of(dtype)); }
 
 }  // namespace
@@ -168,6 +197,15 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
     auto& at = kernel.at(scope);
     if (mask == nullptr) return finish(at.CreateAlignedLoad(type, pointer, alignment));
     return finish(at.CreateMaskedLoad(type, pointer, alignment, kernel.splat(mask, width), llvm::Constant::getNullValue(type)));
+  }
+  if (stride && kernel.target().level != Level::Baseline && ir::size_of(dtype) == 4) {
+    const std::int64_t step = stride->constant().value_or(0);
+    if (step >= 2 && step <= most_interleaved) {
+      llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
+      kernel.at(scope);
+      return finish(
+          load_every(kernel, element, pointer, width, static_cast<unsigned>(step), alignment, mask ? kernel.splat(mask, width) : nullptr));
+    }
   }
   llvm::Value* pointers = lane_pointers(kernel, scope, base, dtype, offset);
   auto& at = kernel.at(scope);

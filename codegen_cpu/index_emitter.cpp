@@ -1,6 +1,8 @@
 #include "codegen_cpu/index_emitter.h"
 
 #include <bit>
+#include <limits>
+#include <vector>
 
 #include "ir/error.h"
 
@@ -201,7 +203,46 @@ llvm::Value* emit_index(KernelBuilder& kernel, Scope& scope, const Dim& dim) { r
 
 llvm::Value* emit_index_lanes(KernelBuilder& kernel, Scope& scope, const Dim& dim) { return Emission(kernel, scope, true).value(dim); }
 
+namespace {
+
+// Where an order holds for a run of lanes from the first or up to the last, as what is compared changes by the same amount from lane to lane, the run's end is
+// found once; a comparison of the lanes' small numbers with it is far less work than one of their indices. Null where it isn't so.
+llvm::Value* lanes_in_order(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep::Condition& condition) {
+  if (condition.comparison != ir::Comparison::Less && condition.comparison != ir::Comparison::LessEqual) return nullptr;
+  // left < right where distance > 0.
+  const Dim distance =
+      ir::simplify(condition.right - condition.left + (condition.comparison == ir::Comparison::LessEqual ? 1 : 0), kernel.symbols());
+  if (!differs_between_lanes(scope, distance)) return nullptr;
+  const auto stride = lane_stride(scope, distance, kernel.symbols());
+  if (!stride || !stride->constant() || *stride->constant() == 0 || *stride->constant() == std::numeric_limits<std::int64_t>::min())
+    return nullptr;
+  const std::int64_t step = *stride->constant(), width = scope.lanes().width;
+  llvm::Value* at_first = emit_index(kernel, scope, distance);
+  auto& at = kernel.at(scope);
+  const auto rounded_up = [&](llvm::Value* value, std::int64_t divisor) {  // of what is at least 0
+    return divisor == 1 ? value : at.CreateUDiv(at.CreateAdd(value, kernel.constant(divisor - 1)), kernel.constant(divisor));
+  };
+  const auto within = [&](llvm::Value* value, std::int64_t most) {
+    value = at.CreateBinaryIntrinsic(llvm::Intrinsic::smax, value, kernel.constant(0));
+    return at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, value, kernel.constant(most));
+  };
+  const std::int64_t size = step < 0 ? -step : step;
+  std::int64_t most = 0;
+  if (__builtin_mul_overflow(size, width, &most)) return nullptr;
+  // Falling: the lanes before the first that fails. Rising: from the first that holds.
+  llvm::Value* bound = step < 0 ? at_first : at.CreateSub(kernel.constant(1), at_first);
+  bound = at.CreateTrunc(rounded_up(within(bound, most), size), at.getInt32Ty());
+  std::vector<llvm::Constant*> numbers;
+  for (std::int64_t lane = 0; lane < width; ++lane) numbers.push_back(at.getInt32(static_cast<std::uint32_t>(lane)));
+  auto* lanes = llvm::ConstantVector::get(numbers);
+  llvm::Value* all = at.CreateVectorSplat(static_cast<unsigned>(width), bound);
+  return step < 0 ? at.CreateICmpULT(lanes, all) : at.CreateICmpUGE(lanes, all);
+}
+
+}  // namespace
+
 llvm::Value* emit_condition(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep::Condition& condition) {
+  if (llvm::Value* run = lanes_in_order(kernel, scope, condition)) return run;
   llvm::Value* left = emit_index_lanes(kernel, scope, condition.left);
   llvm::Value* right = emit_index_lanes(kernel, scope, condition.right);
   auto& at = kernel.at(scope);

@@ -213,6 +213,7 @@ class MatmulEmitter {
                     .depths = depth_,
                     .steps = panel_steps_,
                     .to = right_panel_,
+                    .whole_depth = true,
                     .transposed = lies_transposed(kernel_.region(), form_.right, form_.n, form_.k, kernel_.symbols())};
     emit_pack_panels(kernel_, scope, pack);
   }

@@ -102,16 +102,18 @@ std::vector<Shape> all_shapes(const Target& target, ir::DType product, std::int6
 
 struct Sizes {
   MatmulExtents typical_extents;
-  std::int64_t most_rows = 1;
+  std::int64_t most_rows = 1, fewest_batches = 1;
 };
 Sizes sizes_of(const PlanInputs& inputs, const ir::Bucket& bucket) {
-  std::vector<std::int64_t> keys, most;
+  std::vector<std::int64_t> keys, most, least;
   for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
     const ir::BucketInterval interval = i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
     keys.push_back(typical(interval));
     most.push_back(std::max<std::int64_t>(interval.high, 1));
+    least.push_back(std::max<std::int64_t>(interval.low, 1));
   }
-  return {extents_at(inputs, keys), std::max<std::int64_t>(extents_at(inputs, most).rows, 1)};
+  return {extents_at(inputs, keys), std::max<std::int64_t>(extents_at(inputs, most).rows, 1),
+          std::max<std::int64_t>(extents_at(inputs, least).batch, 1)};
 }
 
 std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes, const Variations& variations) {
@@ -178,8 +180,18 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
             .splits = {1, 2, 4}});
   const MatmulCost cost = cost_model(inputs);
   std::vector<std::pair<double, std::size_t>> ranked;  // equal costs keep the order above
-  for (std::size_t i = 0; i < found.size(); ++i)
-    ranked.emplace_back(cost.seconds(found[i], sizes.typical_extents, 2) + cost.seconds(found[i], sizes.typical_extents, 1) / 2, i);
+  for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(0, i);
+  // Of one product alone, too, where there are several: then rows and columns must give every thread its work.
+  MatmulExtents alone = sizes.typical_extents;
+  alone.batch = std::min<std::int64_t>(alone.batch, sizes.fewest_batches);
+  for (const MatmulExtents& extents : {sizes.typical_extents, alone}) {
+    std::vector<double> seconds;
+    for (const MatmulSchedule& schedule : found)
+      seconds.push_back(cost.seconds(schedule, extents, 2) + cost.seconds(schedule, extents, 1) / 2);
+    const double least = std::max(*std::ranges::min_element(seconds), 1e-12);
+    for (std::size_t i = 0; i < found.size(); ++i) ranked[i].first += seconds[i] / least;
+    if (alone.batch == sizes.typical_extents.batch) break;
+  }
   std::sort(ranked.begin(), ranked.end());
   constexpr std::size_t most_candidates = 12;
   if (ranked.size() > most_candidates) ranked.resize(most_candidates);
@@ -212,7 +224,10 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
   const ir::MatmulForm& form = form_of(inputs);
   std::vector<std::vector<std::int64_t>> edges;
   for (const ir::Dim& key : inputs.region.keys) {
-    edges.push_back(key == form.m.extent ? std::vector<std::int64_t>{2, 7, 33, 257} : std::vector<std::int64_t>{});
+    edges.emplace_back();
+    if (key == form.m.extent) edges.back() = {2, 7, 33, 257};
+    // Columns that are packed as they come: few panels must be shared among threads by rows, many are packed once for all rows.
+    else if (key == form.n.extent && !likely_operands(inputs.region, form).weight) edges.back() = {65, 257, 1025};
   }
   return edges;
 }

@@ -1,16 +1,22 @@
 #include "codegen_cpu/pack_emitter.h"
 
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "codegen_cpu/index_emitter.h"
 #include "codegen_cpu/matmul_operands.h"
 #include "codegen_cpu/scalar_emitter.h"
 #include "codegen_cpu/vector_loop.h"
+#include "ir/digits.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
 
+using ir::Dim;
 using llvm::Value;
 
 std::int64_t lanes_of(KernelBuilder& kernel, ir::DType dtype) { return kernel.target().lanes(static_cast<int>(ir::size_of(dtype))); }
@@ -40,9 +46,115 @@ Value* step_pointer(KernelBuilder& kernel, const PackPanels& pack, Value* step) 
   return kernel.element_pointer(pack.to, depths_of_step(pack.dtype) == 1 ? pack.dtype : ir::DType::F32, step);
 }
 
+// A program whose loop variables have been taken apart into digits (ir/digits.h).
+struct PackedRun {
+  ir::ScalarProgram program;
+  ir::Iteration run;                  // the columns' innermost digit: along it elements lie at a constant distance
+  std::optional<ir::Iteration> rest;  // what counts the runs, where there is more than one
+  std::vector<ir::Iteration> depths;  // in the order of their loops
+  Dim depth;                          // over them
+};
+
+// Digits that decide whether there is an element come first, so that the others' loops need not ask again.
+void put_conditions_first(const ir::ScalarProgram& program, std::vector<ir::Iteration>& digits) {
+  const auto decides = [&](const ir::Iteration& digit) {
+    return std::ranges::any_of(program.steps, [&](const ir::ScalarStep& step) {
+      return std::ranges::any_of(step.conditions, [&](const ir::ScalarStep::Condition& condition) {
+        return condition.left.mentions(digit.variable) || condition.right.mentions(digit.variable);
+      });
+    });
+  };
+  std::vector<ir::Iteration> ordered;
+  std::ranges::copy_if(digits, std::back_inserter(ordered), decides);
+  std::ranges::copy_if(digits, std::back_inserter(ordered), std::not_fn(decides));
+  digits = std::move(ordered);
+}
+
+PackedRun packed_run(KernelBuilder& kernel, const PackPanels& pack) {
+  PackedRun result{.program = pack.program, .run = pack.column, .rest = {}, .depths = {pack.depth}, .depth = pack.depth.index()};
+  if (!pack.whole_depth || depths_of_step(pack.dtype) != 1) return result;
+  ir::SymbolTable& symbols = kernel.symbols();
+  const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
+  const std::vector<Dim> depths = ir::digit_extents(result.program, pack.depth.variable, symbols);
+  if (!depths.empty() && ir::simplify(ir::mod(pack.depth.extent, depths.back()), symbols).is_constant(0)) {
+    const ir::Digits digits = ir::split(pack.depth, depths, fresh, symbols);
+    result.program = ir::with_variable(result.program, pack.depth.variable, digits.value, symbols);
+    result.depths = digits.digits;
+    result.depth = digits.value;
+  }
+  if (const std::vector<Dim> columns = ir::digit_extents(result.program, pack.column.variable, symbols); !columns.empty()) {
+    const ir::Digits digits = ir::split(pack.column, {columns.front()}, fresh, symbols);
+    result.program = ir::with_variable(result.program, pack.column.variable, digits.value, symbols);
+    result.rest = digits.digits.front();
+    result.run = digits.digits.back();
+  }
+  put_conditions_first(result.program, result.depths);
+  return result;
+}
+
+void for_digits(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> digits, const std::function<void(Scope&)>& body) {
+  if (digits.empty()) return body(scope);
+  llvm::Value* extent = emit_index(kernel, kernel.root(), digits.front().extent);
+  kernel.for_range(scope, kernel.constant(0), extent, 1, [&](Scope& inner, llvm::Value* index) {
+    inner.define(digits.front().variable, index);
+    for_digits(kernel, inner, digits.subspan(1), body);
+  });
+}
+
+// Vectors of columns that lie in one run, each within one vector of its panel. body(vectors, position of the first column).
+void for_runs(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, const PackedRun& packed, std::int64_t lanes,
+              const KernelBuilder::LoopBody& body) {
+  auto& builder = kernel.at(scope);
+  const auto smaller = [&](Scope& at, Value* a, Value* b) { return kernel.at(at).CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b); };
+  const auto larger = [&](Scope& at, Value* a, Value* b) { return kernel.at(at).CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b); };
+  Value* extent = emit_index(kernel, kernel.root(), packed.run.extent);
+  Value* end = kernel.at(scope).CreateAdd(pack.first_column, pack.columns);
+  Value* first_run = builder.CreateUDiv(pack.first_column, extent);
+  Value* last_run = builder.CreateUDiv(builder.CreateSub(end, kernel.constant(1)), extent);
+  kernel.loop(scope, first_run, builder.CreateAdd(last_run, kernel.constant(1)), 1, [&](Scope& run, Value* number) {
+    run.define(packed.rest->variable, number);
+    auto& at = kernel.at(run);
+    Value* start = at.CreateMul(number, extent);
+    Value* from = at.CreateSub(larger(run, start, pack.first_column), pack.first_column);
+    Value* to = at.CreateSub(smaller(run, at.CreateAdd(start, extent), end), pack.first_column);
+    Value* width = kernel.constant(lanes);
+    Value* last = at.CreateUDiv(at.CreateAdd(to, kernel.constant(lanes - 1)), width);
+    kernel.loop(run, at.CreateUDiv(from, width), last, 1, [&](Scope& piece, Value* index) {
+      auto& inner = kernel.at(piece);
+      Value* vector = inner.CreateMul(index, width);
+      Value* position = larger(piece, vector, from);
+      Value* count = inner.CreateSub(smaller(piece, inner.CreateAdd(vector, width), to), position);
+      piece.define(packed.run.variable, inner.CreateSub(inner.CreateAdd(pack.first_column, position), start));
+      piece.set_lanes(
+          {.variable = packed.run.variable, .width = static_cast<unsigned>(lanes), .mask = lanes_below(kernel, piece, lanes, count)});
+      body(piece, position);
+    });
+  });
+}
+
 // One vector at a time along the columns.
 void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
   const std::int64_t lanes = step_lanes(kernel, pack.dtype), panel = panel_columns(pack.dtype), pair = depths_of_step(pack.dtype);
+  const PackedRun packed = packed_run(kernel, pack);
+  const auto place_of = [&](Scope& vectors, Value* c) {
+    auto& builder = kernel.at(vectors);
+    Value* within = builder.CreateURem(c, kernel.constant(panel));
+    return builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.steps), within);
+  };
+  if (packed.rest) {
+    for_runs(kernel, scope, pack, packed, lanes, [&](Scope& vectors, Value* c) {
+      Value* base = place_of(vectors, c);
+      for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
+        Value* value = element(kernel, point, packed.program);
+        value = narrow(kernel, pack.dtype, kernel.splat(value, static_cast<unsigned>(lanes)));
+        Value* step = emit_index(kernel, point, packed.depth * panel);
+        auto& inner = kernel.at(point);
+        inner.CreateMaskedStore(value, step_pointer(kernel, pack, inner.CreateAdd(base, step)), llvm::Align(ir::size_of(pack.dtype)),
+                                vectors.lanes().mask);
+      });
+    });
+    return;
+  }
   const auto columns = pack.column.extent.constant();
   const VectorLoop loop{.variable = pack.column.variable,
                         .first = pack.first_column,
@@ -51,8 +163,7 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
                         .may_end_early = !columns || *columns % lanes != 0};
   for_vectors(kernel, scope, loop, [&](Scope& vectors, Value* c) {
     auto& builder = kernel.at(vectors);
-    Value* within = builder.CreateURem(c, kernel.constant(panel));
-    Value* base = builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.steps), within);
+    Value* base = place_of(vectors, c);
     const auto at_depth = [&](Scope& point, Value* k) {
       Scope depth(point);
       depth.define(pack.depth.variable, kernel.at(point).CreateAdd(pack.first_depth, k));
@@ -63,6 +174,13 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
       Value* place = step_pointer(kernel, pack, inner.CreateAdd(base, inner.CreateMul(step, kernel.constant(panel))));
       inner.CreateAlignedStore(value, place, vector_align(kernel));
     };
+    if (packed.depths.size() > 1) {
+      for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
+        Value* value = stored_vector(kernel, point, pack.dtype, element(kernel, point, packed.program), lanes);
+        store(point, value, emit_index(kernel, point, packed.depth));
+      });
+      return;
+    }
     if (pair == 1) {
       kernel.for_range(vectors, kernel.constant(0), pack.depths, 1, [&](Scope& point, Value* k) { store(point, at_depth(point, k), k); });
       return;

@@ -34,7 +34,8 @@ struct PackPanels {
   llvm::Value *columns = nullptr, *depths = nullptr;  // columns: at least 1
   llvm::Value* steps = nullptr;                       // of a panel
   llvm::Value* to = nullptr;
-  bool transposed = false;  // lies_transposed(columns, depth): read along the depth and turn in registers
+  bool whole_depth = false;  // first_depth is 0 and depths the depth's extent
+  bool transposed = false;   // lies_transposed(columns, depth): read along the depth and turn in registers
 };
 void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);
 

@@ -13,6 +13,8 @@ namespace {
 using ir::Dim;
 using ir::DType;
 
+constexpr std::int64_t most_unrolled = 8;
+
 // What an empty row gives.
 llvm::Constant* identity(KernelBuilder& kernel, ir::Reduce reduce, DType dtype) {
   llvm::Type* type = kernel.value_type(dtype);
@@ -218,6 +220,16 @@ class StageEmitter {
           .variable = iteration.variable, .first = run.first, .last = run.last, .width = stages_.width, .unroll = stages_.unroll};
       range.whole = stages_.segments == nullptr && ir::divisor(iteration.extent, kernel_.symbols()) % turn == 0;
       emit_vector_range(kernel_, scope, range, body);
+      return;
+    }
+    // The points of a small window, one after the other: what depends on a place in it alone is found outside of the loops around it.
+    if (const auto places = iteration.extent.constant();
+        lanes_are_rows_ && depth + 1 == stages_.inner.size() && places && *places <= most_unrolled) {
+      for (std::int64_t place = 0; place < *places; ++place) {
+        Scope point(scope);
+        point.define(iteration.variable, kernel_.constant(place));
+        body(point, 0);
+      }
       return;
     }
     // Only entered where no inner extent is 0.

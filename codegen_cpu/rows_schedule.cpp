@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "codegen_cpu/spaces.h"
 #include "codegen_cpu/work_estimate.h"
@@ -36,6 +37,12 @@ std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) {
   return ir::bounds(iteration.extent, inputs.form.symbols).high;
 }
 
+std::optional<std::int64_t> constant_points(const std::vector<ir::Iteration>& space) {
+  ir::Dim points(1);
+  for (const ir::Iteration& iteration : space) points = points * iteration.extent;
+  return points.constant();
+}
+
 }  // namespace
 
 std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bucket&) {
@@ -50,9 +57,17 @@ std::vector<ir::Schedule> rows_candidates(const PlanInputs& inputs, const ir::Bu
   if (form.outer.size() == (form.segments ? 1 : 0)) return {rows};
   const ir::Iteration& last = form.outer.back();
   const std::int64_t side = narrowed(lanes, highest(inputs, last));
-  const ir::Schedule columns{.name = "rows", .fields = {{"vector", side}, {"unroll", 1}, {"grain", side}, {"across", 1}}};
+  // Rows of few points, several vectors of them a task.
+  std::int64_t grain = side;
+  if (const auto points = constant_points(form.inner)) {
+    constexpr std::int64_t points_of_a_task = 4096;
+    grain *= std::max<std::int64_t>(1, points_of_a_task / std::max<std::int64_t>(*points, 1) / side);
+  }
+  const ir::Schedule columns{.name = "rows", .fields = {{"vector", side}, {"unroll", 1}, {"grain", grain}, {"across", 1}}};
   const int gain = contiguity_along(inputs, form, last.variable) - contiguity_along(inputs, form, inner.variable);
   if (gain > 0 && side > 1) return {columns, rows};
+  // A run along the row that is shorter than a vector, as of a window, may take longer than one along the rows.
+  if (side > along) return {rows, columns};
   return {rows};
 }
 

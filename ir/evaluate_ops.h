@@ -70,6 +70,7 @@ Tensor evaluate_squeeze(const OpCall& call);
 Tensor evaluate_transpose(const OpCall& call);
 Tensor evaluate_concat(const OpCall& call);
 Tensor evaluate_slice(const OpCall& call);
+Tensor evaluate_windows(const OpCall& call);
 std::vector<Tensor> evaluate_split(const OpCall& call);
 Tensor evaluate_tile(const OpCall& call);
 Tensor evaluate_trilu(const OpCall& call);

@@ -65,6 +65,37 @@ Tensor evaluate_slice(const OpCall& call) {
   return strided_copy(source, dims, strides, offset);
 }
 
+Tensor evaluate_windows(const OpCall& call) {
+  const Tensor& source = call.operand(0);
+  const std::vector<std::size_t> axes = call.axes(integers_attribute(call.binding, "axes"), source.rank());
+  const Extents sizes = call.integers("sizes", 1);
+  const Extents strides = integers_or_ones(call.binding, "strides", axes.size());
+  const Extents dilations = integers_or_ones(call.binding, "dilations", axes.size());
+  if (sizes.size() != axes.size() || strides.size() != axes.size() || dilations.size() != axes.size()) {
+    call.fail(
+        fmt::format("{} sizes, {} strides and {} dilations for {} axes", sizes.size(), strides.size(), dilations.size(), axes.size()));
+  }
+  Extents dims = source.dims(), steps = strides_of(dims), inner_steps;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (strides[i] < 1 || dilations[i] < 1)
+      call.fail(fmt::format("stride {} and dilation {} of axis {}", strides[i], dilations[i], axes[i]));
+    std::int64_t& extent = dims[axes[i]];
+    if (sizes[i] < 1) call.fail(fmt::format("size {} of a window is {}; expected at least 1", i, sizes[i]));
+    const __int128 left = static_cast<__int128>(extent) - static_cast<__int128>(dilations[i]) * (sizes[i] - 1) - 1;
+    if (left < 0)
+      call.fail(
+          fmt::format("a window of {} with dilation {} does not fit into dimension {} of {}", sizes[i], dilations[i], axes[i], extent));
+    extent = static_cast<std::int64_t>(left / strides[i]) + 1;
+    // A single place needs no step, which might overflow.
+    std::int64_t& step = steps[axes[i]];
+    inner_steps.push_back(sizes[i] > 1 ? step * dilations[i] : 0);
+    step = extent > 1 ? step * strides[i] : 0;
+  }
+  dims.insert(dims.end(), sizes.begin(), sizes.end());
+  steps.insert(steps.end(), inner_steps.begin(), inner_steps.end());
+  return strided_copy(source, dims, steps);
+}
+
 std::vector<Tensor> evaluate_split(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());

@@ -112,6 +112,10 @@ const std::string& string_attribute(const Binding& binding, std::string_view nam
 const std::vector<std::int64_t>& integers_attribute(const Binding& binding, std::string_view name) {
   return attribute_of<std::vector<std::int64_t>>(binding, name);
 }
+
+std::vector<std::int64_t> integers_or_ones(const Binding& binding, std::string_view name, std::size_t count) {
+  return has_attribute(binding, name) ? integers_attribute(binding, name) : std::vector<std::int64_t>(count, 1);
+}
 DType dtype_attribute(const Binding& binding, std::string_view name) { return attribute_of<DType>(binding, name); }
 const Tensor& tensor_attribute(const Binding& binding, std::string_view name) { return attribute_of<Tensor>(binding, name); }
 bool has_attribute(const Binding& binding, std::string_view name) { return binding.attributes.contains(name); }

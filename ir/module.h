@@ -85,6 +85,8 @@ std::int64_t integer_attribute(const Binding& binding, std::string_view name);
 double real_attribute(const Binding& binding, std::string_view name);
 const std::string& string_attribute(const Binding& binding, std::string_view name);
 const std::vector<std::int64_t>& integers_attribute(const Binding& binding, std::string_view name);
+// The same, or `count` ones where the attribute is absent.
+std::vector<std::int64_t> integers_or_ones(const Binding& binding, std::string_view name, std::size_t count);
 DType dtype_attribute(const Binding& binding, std::string_view name);
 const Tensor& tensor_attribute(const Binding& binding, std::string_view name);
 bool has_attribute(const Binding& binding, std::string_view name);

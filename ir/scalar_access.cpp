@@ -325,6 +325,8 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
       for (std::size_t i = 0; i < index.size(); ++i) at.push_back(simplify(starts[i].start + index[i] * starts[i].step, context_.symbols));
       return element(binding.operands[0], at);
     }
+    case Op::windows:
+    case Op::dyn_windows: return element(binding.operands[0], windows_index(binding, index, context_.symbols));
     case Op::split:
     case Op::dyn_split: {
       std::size_t axis = axis_from_front(binding, dims.size());

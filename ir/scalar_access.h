@@ -93,6 +93,8 @@ struct SliceStart {
   Dim step = 1;
 };
 std::vector<SliceStart> slice_starts(const Stretch& stretch, const Binding& binding, const SymbolTable& symbols);
+// Index in x of the element of a `windows` at `index`.
+std::vector<Dim> windows_index(const Binding& binding, const std::vector<Dim>& index, const SymbolTable& symbols);
 // Elements of a small integer tensor that the stretch defines by literals, as dims; nullopt where it does not.
 std::optional<std::vector<Dim>> literal_elements(const Stretch& stretch, ValueId id);
 // The elements that an attribute of a static op or operand `operand` of its dynamic twin gives; throws NoLoopForm where a run computes them.

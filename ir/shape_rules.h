@@ -110,6 +110,7 @@ void squeeze_rule(RuleContext& context);
 void transpose_rule(RuleContext& context);
 void concat_rule(RuleContext& context);
 void strided_slice_rule(RuleContext& context);
+void windows_rule(RuleContext& context);
 void split_rule(RuleContext& context);
 void tile_rule(RuleContext& context);
 void trilu_rule(RuleContext& context);

@@ -159,6 +159,39 @@ void strided_slice_rule(RuleContext& context) {
   context.add_result(type.dtype, std::move(type.dims), slice_contents(context, slice));
 }
 
+void windows_rule(RuleContext& context) {
+  const Binding& binding = context.binding;
+  TensorType type = context.tensor(0);
+  const std::vector<std::size_t> axes = context.axes(integers_attribute(binding, "axes"), type.rank());
+  const std::vector<Dim> sizes = binding.op == Op::windows ? dims_of(integers_attribute(binding, "sizes")) : context.elements(1);
+  if (sizes.size() != axes.size()) context.malformed(fmt::format("{} sizes for {} axes", sizes.size(), axes.size()));
+  const auto steps = [&](const char* name) {
+    std::vector<std::int64_t> given = integers_or_ones(binding, name, axes.size());
+    if (given.size() != axes.size()) context.malformed(fmt::format("{} {} for {} axes", given.size(), name, axes.size()));
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (given[i] < 1) context.malformed(fmt::format("element {} of the {} is {}; expected at least 1", i, name, given[i]));
+    return given;
+  };
+  const std::vector<std::int64_t> strides = steps("strides"), dilations = steps("dilations");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Dim& size = sizes[i];
+    if (const auto constant = size.constant(); constant && *constant < 1) {
+      context.malformed(fmt::format("size {} of a window is {}; expected at least 1", i, *constant));
+    }
+    if (prove_less_equal(1, size, context.symbols) != Proof::Yes) {
+      context.require(Relation::GreaterEqual, size, 1, fmt::format("size {} of a window", i));
+    }
+    Dim& dim = type.dims[axes[i]];
+    const Dim reach = dilations[i] * (size - 1) + 1;
+    if (prove_less_equal(reach, dim, context.symbols) != Proof::Yes) {
+      context.require(Relation::GreaterEqual, dim, reach, fmt::format("{}, for a window to fit", dimension_of_operand(axes[i], 0)));
+    }
+    dim = floor_div(dim - reach, strides[i]) + 1;
+  }
+  type.dims.insert(type.dims.end(), sizes.begin(), sizes.end());
+  context.add_result(type.dtype, std::move(type.dims));
+}
+
 void split_rule(RuleContext& context) {
   const TensorType& operand = context.tensor(0);
   const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), operand.rank());

@@ -178,6 +178,19 @@ std::vector<SliceStart> slice_starts(const Stretch& stretch, const Binding& bind
   return result;
 }
 
+std::vector<Dim> windows_index(const Binding& binding, const std::vector<Dim>& index, const SymbolTable& symbols) {
+  const std::vector<std::int64_t>& axes = integers_attribute(binding, "axes");
+  const std::vector<std::int64_t> strides = integers_or_ones(binding, "strides", axes.size());
+  const std::vector<std::int64_t> dilations = integers_or_ones(binding, "dilations", axes.size());
+  const std::size_t rank = index.size() - axes.size();
+  std::vector<Dim> result(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(rank));
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    Dim& at = result[static_cast<std::size_t>(axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(rank) : axes[i])];
+    at = simplify(at * strides[i] + index[rank + i] * dilations[i], symbols);
+  }
+  return result;
+}
+
 std::vector<std::size_t> permutation(const Binding& binding, std::size_t rank) {
   std::vector<std::size_t> perm;
   if (has_attribute(binding, "perm")) {

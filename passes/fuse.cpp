@@ -48,6 +48,9 @@ bool is_free(const Function& function, const Binding& binding) {
     case Op::dyn_zeros:
     case Op::ones:
     case Op::dyn_ones: return true;
+    // A comparison where it is read; what it would take in memory is larger than its operand.
+    case Op::pad:
+    case Op::dyn_pad: return true;
     default: return is_view(binding.op) || is_widening(function, binding);
   }
 }

@@ -268,6 +268,7 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
     case Op::dyn_expand_dims:
     case Op::dyn_squeeze: made = static_form({{"axes", 1}}); break;
     case Op::dyn_strided_slice: made = static_form({{"starts", 1}, {"ends", 2}, {"axes", 3}, {"steps", 4}}); break;
+    case Op::dyn_windows: made = static_form({{"sizes", 1}}); break;
     case Op::dyn_split: made = static_form({{"sizes", 1}}); break;
     case Op::dyn_tile: made = static_form({{"repeats", 1}}); break;
     case Op::dyn_repeat: made = static_form({{"repeats", 1}}); break;

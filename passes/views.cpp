@@ -24,6 +24,8 @@ bool is_view(Op op) {
     case Op::dyn_broadcast_to:
     case Op::strided_slice:
     case Op::dyn_strided_slice:
+    case Op::windows:
+    case Op::dyn_windows:
     case Op::split:
     case Op::dyn_split: return true;
     default: return false;

@@ -116,6 +116,21 @@ void import_momentum(Node& node);
 void import_negative_log_likelihood(Node& node);
 void import_softmax_cross_entropy(Node& node);
 
+// importers_convolution.cpp
+void import_convolution(Node& node);
+void import_integer_convolution(Node& node);
+void import_quantised_convolution(Node& node);
+void import_transposed_convolution(Node& node);
+
+// importers_pooling.cpp
+void import_average_pool(Node& node);
+void import_column_to_image(Node& node);
+void import_global_lp_pool(Node& node);
+void import_global_pool(Node& node, ir::Op op);  // op reduces over all but batch and channels
+void import_lp_pool(Node& node);
+void import_max_pool(Node& node);
+void import_max_unpool(Node& node);
+
 // importers_quantisation.cpp
 void import_quantize_linear(Node& node);
 void import_dequantize_linear(Node& node);
@@ -180,7 +195,6 @@ void import_group_normalization(Node& node);
 void import_lp_normalization(Node& node);
 void import_mean_variance_normalization(Node& node);
 void import_local_response_normalization(Node& node);
-void import_global_pool(Node& node, ir::Op op);
 // importers_control.cpp
 void import_if(Node& node);
 void import_loop(Node& node);

@@ -117,8 +117,9 @@ void import_lp_normalization(Node& node) {
   const ValueId size = p == 1 ? node.emit(Op::abs, {x}) : node.emit(Op::mul, {x, x});
   const ValueId sum = node.emit(Op::reduce_sum, {size}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
   const ValueId norm = p == 1 ? sum : node.emit(Op::sqrt, {sum});
-  const ValueId zero = node.scalar(node.dtype(), 0);
-  node.output(0, node.emit(Op::where, {node.emit(Op::equal, {norm, zero}), zero, node.emit(Op::div, {x, norm})}));
+  // What has no length stays 0.
+  const ValueId none = node.scalar(node.dtype(), 0);
+  node.output(0, node.emit(Op::where, {node.emit(Op::equal, {norm, none}), none, node.emit(Op::div, {x, norm})}));
 }
 
 // (x - E[x]) / (sqrt(E[x^2] - E[x]^2) + 1e-9)
@@ -149,11 +150,6 @@ void import_local_response_normalization(Node& node) {
   }
   const ValueId share = node.emit(Op::mul, {sum, node.scalar(dtype, alpha / static_cast<double>(size))});
   node.output(0, node.emit(Op::div, {x, node.emit(Op::pow, {plus(node, share, bias), node.scalar(dtype, beta)})}));
-}
-
-void import_global_pool(Node& node, Op op) {
-  const ValueId x = node.operand(0);
-  node.output(0, node.emit(op, {x}, {{"axes", axes_from(2, node.rank(x))}, {"keepdims", std::int64_t{1}}}));
 }
 
 }  // namespace anydim::frontends

@@ -12,15 +12,6 @@ using ir::no_value;
 using ir::Op;
 using ir::ValueId;
 
-namespace {
-
-// Where the scales and zero points of a tensor stand.
-struct Granularity {
-  std::int64_t axis = 1;
-  std::int64_t block = 0;  // elements along the axis that share one; 0: they are for the whole tensor or for channels
-};
-
-// A scale or zero point a channel or block, in dims that broadcast to x's; one for the whole tensor stays as it is.
 ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& granularity) {
   if (node.rank(parameter) == 0) return parameter;
   const std::size_t rank = node.rank(x);
@@ -45,15 +36,21 @@ ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& 
   return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
 }
 
-ValueId along_rows(Node& node, ValueId parameter) {
-  return node.rank(parameter) == 0 || node.length(parameter) == 1 ? parameter : node.with_axes(parameter, {1});
-}
-
-// round(x / scale) + zero point, at the ends of the integer type where it lies beyond them. Halves go to even.
 ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DType to) {
   ValueId rounded = node.emit(Op::round, {node.emit(Op::div, {x, scale})});
   if (zero_point != ir::no_value) rounded = node.emit(Op::add, {rounded, node.cast(zero_point, node.dtype(x))});
   return node.cast(rounded, to);  // saturates
+}
+
+ValueId centred(Node& node, ValueId x, ValueId zero_point) {
+  const ValueId wide = node.cast(x, DType::I32);
+  return zero_point == ir::no_value ? wide : node.emit(Op::sub, {wide, node.cast(zero_point, DType::I32)});
+}
+
+namespace {
+
+ValueId along_rows(Node& node, ValueId parameter) {
+  return node.rank(parameter) == 0 || node.length(parameter) == 1 ? parameter : node.with_axes(parameter, {1});
 }
 
 void check_integer(const Node& node, std::size_t index) {
@@ -79,16 +76,6 @@ std::optional<DType> told_dtype(Node& node, std::string_view name) {
   if (number == 0) return std::nullopt;
   return dtype_numbered(number, fmt::format("attribute '{}' of {}", name, node.description()));
 }
-
-// x - zero point, in i32.
-ValueId centred(Node& node, ValueId x, ValueId zero_point) {
-  const ValueId wide = node.cast(x, DType::I32);
-  return zero_point == ir::no_value ? wide : node.emit(Op::sub, {wide, node.cast(zero_point, DType::I32)});
-}
-
-}  // namespace
-
-namespace {
 
 void quantize_linear(Node& node, const Granularity& granularity, std::optional<DType> precision, std::optional<DType> output) {
   check_integer(node, 2);

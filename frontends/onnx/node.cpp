@@ -91,6 +91,11 @@ bool Node::same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b, std::i
   return first != nullptr && second != nullptr && *first == *second;
 }
 
+const std::vector<ir::Dim>* Node::dims(ir::ValueId value) const {
+  const ir::TensorType* type = builder_.type(value);
+  return type == nullptr ? nullptr : &type->dims;
+}
+
 std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (axis < -signed_rank || axis >= signed_rank) malformed(fmt::format("has axis = {}, out of range for rank {}", axis, rank));

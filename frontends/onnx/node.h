@@ -59,7 +59,8 @@ class Node {
   std::optional<std::int64_t> extent(ir::ValueId value, std::int64_t axis) const;  // where it is a known constant; -1: the last
   bool same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b, std::int64_t b_axis) const;  // where that is known
   std::size_t axis(std::int64_t axis, std::size_t rank) const;                                     // from the front; Malformed out of range
-  void check_same_dtypes() const;  // of all operands; Malformed where they differ
+  void check_same_dtypes() const;                             // of all operands; Malformed where they differ
+  const std::vector<ir::Dim>* dims(ir::ValueId value) const;  // nullptr where they aren't known
 
   // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be asked for more than once;
   // one that nobody asks for is refused at the end, as its meaning would be lost.

@@ -7,6 +7,18 @@
 
 namespace anydim::frontends {
 
+// Where the scales and zero points of a tensor stand.
+struct Granularity {
+  std::int64_t axis = 1;
+  std::int64_t block = 0;  // elements along the axis that share one; 0: they are for the whole tensor or for channels
+};
+// A scale or zero point a channel or block, in dims that broadcast to x's; one for the whole tensor stays as it is.
+ir::ValueId along_axis(Node& node, ir::ValueId parameter, ir::ValueId x, const Granularity& granularity);
+// round(x / scale) + zero point, at the ends of the integer type where it lies beyond them. Halves go to even.
+ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId zero_point, ir::DType to);
+// x - zero point (no_value: 0), in i32.
+ir::ValueId centred(Node& node, ir::ValueId x, ir::ValueId zero_point);
+
 // (a - its zero point) (b - its zero point) in i32; zero points may be none. One of a's may stand for a row, one of b's for a column.
 ir::ValueId integer_product(Node& node, ir::ValueId a, ir::ValueId a_zero, ir::ValueId b, ir::ValueId b_zero);
 

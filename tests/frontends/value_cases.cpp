@@ -1,6 +1,9 @@
 #include "tests/frontends/value_cases.h"
 
 #include <limits>
+#include <utility>
+
+#include "tests/frontends/window_cases.h"
 
 namespace anydim::frontends {
 namespace {
@@ -255,6 +258,7 @@ std::vector<ValueCase> value_cases() {
   add_movement(cases);
   add_products(cases);
   add_others(cases);
+  for (ValueCase& one : window_cases()) cases.push_back(std::move(one));
   return cases;
 }
 

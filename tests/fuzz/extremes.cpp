@@ -297,6 +297,14 @@ const std::vector<Drawn>& drawn() {
          return w.apply(fmt::format("dyn.squeeze({}, {})", x, w.integers(1, -3, 2)));
        }},
       {"dyn.strided_slice", draw_slice},
+      {"dyn.windows",
+       [](Writer& w) {
+         const std::size_t rank = 1 + w.below(2);
+         const std::string x = w.tensor(rank);
+         return w.apply(fmt::format("dyn.windows({}, {}) {{axes = (-1), strides = ({}), dilations = ({})}}", x, w.integers(1, 1, 3),
+                                    1 + w.below(3), 1 + w.below(2)));
+       },
+       true},
       {"dyn.split",
        [](Writer& w) {
          const std::string x = w.tensor(1), sizes = w.integers(2, 0, 3), first = w.fresh(), second = w.fresh();

@@ -283,8 +283,8 @@ void product(Sample& sample) {
 
 // Ops that place elements: pad, repeat, one_hot, resize, scatter.
 void placed(Sample& sample) {
-  sample.binding.op = one_of({Op::pad, Op::dyn_pad, Op::repeat, Op::dyn_repeat, Op::one_hot, Op::dyn_one_hot, Op::resize, Op::dyn_resize,
-                              Op::scatter_elements, Op::scatter_nd});
+  sample.binding.op = one_of({Op::pad, Op::dyn_pad, Op::repeat, Op::dyn_repeat, Op::windows, Op::dyn_windows, Op::one_hot, Op::dyn_one_hot,
+                              Op::resize, Op::dyn_resize, Op::scatter_elements, Op::scatter_nd});
   const Op op = sample.binding.op;
   const bool dynamic = info(op).has(traits::dynamic);
   const auto integer = [](std::int64_t value) { return Tensor::of(DType::I64, {}, Extents{value}); };
@@ -328,6 +328,12 @@ void placed(Sample& sample) {
   if (op == Op::repeat || op == Op::dyn_repeat) {
     sample.binding.attributes["axis"] = axis;
     return single("repeats", number(dynamic ? -1 : 0, 3));
+  }
+  if (op == Op::windows || op == Op::dyn_windows) {
+    sample.binding.attributes["axes"] = Extents{axis};
+    if (coin()) sample.binding.attributes["strides"] = Extents{number(1, 3)};
+    if (coin()) sample.binding.attributes["dilations"] = Extents{number(1, 2)};
+    return sample.add_integers("sizes", {number(dynamic ? -1 : 1, 3)});
   }
   if (op == Op::resize || op == Op::dyn_resize) {
     Tensor scales(DType::F32, {static_cast<std::int64_t>(dims.size())});

@@ -432,6 +432,7 @@ class Builder : private Chance {
   void triangle();
   void gather();
   void place();
+  void windows();
   void order();
   void reduce();
   void softmax();

@@ -20,7 +20,8 @@ void Builder::add_something() {
                                                     &Builder::written_softmax, &Builder::written_attention,
                                                     &Builder::side_by_side,    &Builder::counted,
                                                     &Builder::integer_work,    &Builder::from_elements,
-                                                    &Builder::place,           &Builder::order};
+                                                    &Builder::place,           &Builder::order,
+                                                    &Builder::windows};
     static constexpr void (Builder::* more_steps[])() = {&Builder::any_elementwise,
                                                          &Builder::any_elementwise,
                                                          &Builder::filled,
@@ -246,7 +247,7 @@ void Builder::gather() {
 void Builder::place() {
   ValueId x = any(DType::F32, 1);
   const std::int64_t axis = axis_of(x);
-  switch (below(4)) {
+  switch (below(5)) {
     case 0: {
       static const std::vector<std::string> modes{"constant", "edge", "reflect", "wrap"};
       Attributes attributes{{"before", Integers{static_cast<std::int64_t>(below(4)) - 1}},
@@ -264,6 +265,48 @@ void Builder::place() {
       static const std::vector<std::string> reductions{"none", "add", "max", "min"};
       apply(Op::scatter_elements, {data, indices, constant(random_tensor(DType::F32, {2}, 0, 1))}, {{"reduction", pick(reductions)}});
     }
+  }
+}
+
+// Windows of what is padded until they fit, and what convolutions and pooling make of them.
+void Builder::windows() {
+  ValueId x = any(DType::F32, 1);
+  const std::size_t count = rank(x) > 1 && chance(40) ? 2 : 1;
+  Integers axes, sizes, strides, dilations, before, after, last;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto number = [&](std::size_t most) { return 1 + static_cast<std::int64_t>(below(most)); };
+    axes.push_back(static_cast<std::int64_t>(rank(x) - count + i));
+    sizes.push_back(number(4));
+    strides.push_back(number(3));
+    dilations.push_back(number(2));
+    before.push_back(static_cast<std::int64_t>(below(3)));
+    after.push_back(dilations[i] * (sizes[i] - 1) + 1);
+    last.push_back(static_cast<std::int64_t>(rank(x) + i));
+  }
+  if (chance(80)) x = must(Op::pad, {x}, {{"before", before}, {"after", after}, {"axes", axes}});
+  Attributes attributes{{"axes", axes}};
+  if (chance(70)) attributes.emplace("strides", strides);
+  if (chance(50)) attributes.emplace("dilations", dilations);
+  std::optional<ValueId> found;
+  if (chance(60)) {
+    attributes.emplace("sizes", sizes);
+    found = apply(Op::windows, {x}, attributes);
+  } else {
+    found = apply(Op::dyn_windows, {x, integers_from_somewhere(sizes)}, attributes);
+  }
+  if (!found) return;
+  static const std::vector<Op> pools{Op::reduce_sum, Op::reduce_mean, Op::reduce_max};
+  const auto depth = type(*found).dims.back().constant();
+  if (chance(40)) {
+    apply(pick(pools), {*found}, {{"axes", last}});
+  } else if (depth && *depth > 0 && chance(50)) {
+    apply(Op::matmul, {*found, constant(random_tensor(DType::F32, {*depth, 3}, -1, 1))});
+  } else if (depth && *depth > 0) {
+    Integers order;
+    for (std::size_t i = 0; i < rank(*found); ++i) order.push_back(static_cast<std::int64_t>(i));
+    std::swap(order[order.size() - 2], order.back());
+    ValueId turned = must(Op::transpose, {*found}, {{"perm", order}});
+    apply(Op::matmul, {constant(random_tensor(DType::F32, {3, *depth}, -1, 1)), turned});
   }
 }
 

@@ -1,0 +1,112 @@
+#include "ir/digits.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace anydim::ir {
+
+namespace {
+
+// What the variable itself was divided by to give `dim`: 1 for the variable; nothing where it isn't of that form.
+std::optional<Dim> divided_by(const Dim& dim, const DimLeaf& variable) {
+  switch (dim.kind()) {  // NOLINT: the others are no digit
+    case Dim::Kind::Symbol: return dim.leaf() == variable ? std::optional(Dim(1)) : std::nullopt;
+    case Dim::Kind::FloorDiv: {
+      if (dim.operands()[1].mentions(variable)) return std::nullopt;
+      const auto inner = divided_by(dim.operands()[0], variable);
+      return inner ? std::optional(*inner * dim.operands()[1]) : std::nullopt;
+    }
+    case Dim::Kind::Mod: return divided_by(dim.operands()[0], variable);
+    default: return std::nullopt;
+  }
+}
+
+void collect(const Dim& dim, const DimLeaf& variable, std::vector<Dim>& found) {
+  if (!dim.mentions(variable)) return;
+  switch (dim.kind()) {
+    case Dim::Kind::Constant:
+    case Dim::Kind::Symbol:
+    case Dim::Kind::Value: return;
+    case Dim::Kind::Sum:
+      for (const Dim::Term& term : dim.terms())
+        for (const Dim& factor : term.factors) collect(factor, variable, found);
+      return;
+    case Dim::Kind::FloorDiv:
+    case Dim::Kind::Mod: {
+      const auto before = divided_by(dim.operands()[0], variable);
+      if (before && !dim.operands()[1].mentions(variable)) found.push_back(*before * dim.operands()[1]);
+      break;
+    }
+    default: break;
+  }
+  for (const Dim& operand : dim.operands()) collect(operand, variable, found);
+}
+
+void for_each_dim(const ScalarProgram& program, const std::function<void(const Dim&)>& use) {
+  for (const ScalarStep& step : program.steps) {
+    for (const Dim& dim : step.index) use(dim);
+    for (const ScalarStep::Condition& condition : step.conditions) {
+      use(condition.left);
+      use(condition.right);
+    }
+  }
+}
+
+Iteration declared(const DimLeaf& variable, const Dim& extent, SymbolTable& symbols) {
+  SymbolInfo info;
+  const std::int64_t high = bounds(extent, symbols).high;
+  info.high = high == std::numeric_limits<std::int64_t>::max() ? high : std::max<std::int64_t>(0, high - 1);
+  info.below = extent;
+  symbols.declare(variable, info);
+  return {variable, extent};
+}
+
+}  // namespace
+
+std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& variable, const SymbolTable& symbols) {
+  std::vector<Dim> found;
+  for_each_dim(program, [&](const Dim& dim) { collect(dim, variable, found); });
+  const auto divides = [&](const Dim& a, const Dim& b) { return simplify(mod(b, a), symbols).is_constant(0); };
+  std::vector<Dim> extents;
+  for (const Dim& extent : found) {
+    if (std::ranges::find(extents, extent) != extents.end()) continue;
+    if (prove_less_equal(1, extent, symbols) != Proof::Yes) return {};
+    const auto larger = std::ranges::find_if(extents, [&](const Dim& other) { return divides(extent, other); });
+    extents.insert(larger, extent);
+  }
+  for (std::size_t i = 1; i < extents.size(); ++i)
+    if (!divides(extents[i - 1], extents[i])) return {};
+  return extents;
+}
+
+Digits split(const Iteration& iteration, const std::vector<Dim>& extents, const std::function<DimLeaf()>& fresh, SymbolTable& symbols) {
+  Digits result;
+  Dim above = iteration.extent;
+  for (std::size_t i = extents.size() + 1; i-- > 0;) {
+    const Dim weight = i == 0 ? Dim(1) : extents[i - 1];
+    const Dim extent = simplify(ceil_div(above, weight), symbols);
+    result.digits.push_back(declared(fresh(), extent, symbols));
+    result.value = result.value + result.digits.back().index() * weight;
+    above = weight;
+  }
+  return result;
+}
+
+ScalarProgram with_variable(const ScalarProgram& program, const DimLeaf& variable, const Dim& value, const SymbolTable& symbols) {
+  ScalarProgram result = program;
+  const std::map<DimLeaf, Dim> replacement{{variable, value}};
+  const auto rewrite = [&](Dim& dim) {
+    if (dim.mentions(variable)) dim = simplify(dim.substitute(replacement), symbols);
+  };
+  for (ScalarStep& step : result.steps) {
+    for (Dim& dim : step.index) rewrite(dim);
+    for (ScalarStep::Condition& condition : step.conditions) {
+      rewrite(condition.left);
+      rewrite(condition.right);
+    }
+  }
+  return result;
+}
+
+}  // namespace anydim::ir
