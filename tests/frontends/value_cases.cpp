@@ -255,6 +255,7 @@ std::vector<ValueCase> value_cases() {
   add_movement(cases);
   add_products(cases);
   add_others(cases);
+  add_newer_cases(cases);
   return cases;
 }
 
