@@ -65,13 +65,15 @@ void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId
 }
 
 // What a mask of integers says, as a bias: 0 where a key is seen, else `filter`. By rank: [batch] how many keys are seen, [2 batch] where they end and
-// where they begin, [batch, keys] and [batch, rows, keys] which are seen.
+// where they begin, [batch, keys] and [batch, rows, keys] which are seen: 1, others 0.
 ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double filter) {
   const ValueId batch = node.dim_of(parts.q, 0), keys = node.dim_of(parts.k, 2), one = node.index_vector({1});
   const DType dtype = node.dtype(parts.q);
   const auto bias = [&](ValueId seen) { return node.emit(Op::where, {seen, node.scalar(dtype, 0), node.scalar(dtype, filter)}); };
   const auto each_batch = [&](ValueId lengths) { return node.reshaped(node.cast(lengths, DType::I64), {batch, one, one, one}); };
-  const auto positive = [&](ValueId value) { return node.emit(Op::greater, {value, node.scalar(node.dtype(value), 0)}); };
+  const auto nonzero = [&](ValueId value) {
+    return node.emit(Op::logical_not, {node.emit(Op::equal, {value, node.scalar(node.dtype(value), 0)})});
+  };
   if (!ir::is_integer(node.dtype(mask))) node.malformed(fmt::format("takes integers as mask, got {}", ir::name_of(node.dtype(mask))));
   switch (node.rank(mask)) {
     case 1: {
@@ -86,16 +88,22 @@ ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double 
     case 2:
       if (node.extent(mask, 1) == 1 && node.extent(parts.k, 2) != 1) return no_value;  // the same for every key: as none
       if (node.same_extent(mask, 0, parts.q, 0) && node.same_extent(mask, 1, parts.k, 2))
-        return bias(positive(node.with_axes(mask, {1, 2})));
-      return bias(positive(node.reshaped(mask, {batch, one, one, keys})));
-    case 3: return bias(positive(node.with_axes(mask, {1})));
+        return bias(nonzero(node.with_axes(mask, {1, 2})));
+      return bias(nonzero(node.reshaped(mask, {batch, one, one, keys})));
+    case 3: return bias(nonzero(node.with_axes(mask, {1})));
     default: node.unsupported(fmt::format("has a mask of rank {}; Anydim supports 1 to 3", node.rank(mask)));
   }
 }
 
-// Queries see no later keys. A row that a mask hides whole still prefers keys up to its own, as in ONNX Runtime.
-void add_causal(Node& node, AttentionParts& parts, ValueId past_rows) {
-  const ValueId seen = keys_seen(node, {.causal = true, .offset = past_rows}, node.dim_of(parts.q, 2), node.dim_of(parts.k, 2));
+// Queries see no later keys. ONNX Runtime lets the last query see all, which is the same where each key that is not past has its query. A row that a mask
+// hides whole still prefers keys up to its own, as in ONNX Runtime.
+void add_causal(Node& node, AttentionParts& parts, ValueId fresh_keys, ValueId past_rows) {
+  const ValueId rows = node.dim_of(parts.q, 2), keys = node.dim_of(parts.k, 2);
+  ValueId seen = keys_seen(node, {.causal = true, .offset = past_rows}, rows, keys);
+  if (!node.same_extent(parts.q, 2, fresh_keys, 2)) {
+    const ValueId next = node.emit(Op::add, {node.positions(rows), node.scalar(DType::I64, 1)});
+    seen = node.emit(Op::logical_or, {seen, node.with_axes(node.emit(Op::equal, {next, rows}), {1})});
+  }
   if (parts.bias == no_value) {
     parts.seen = seen;
     return;
@@ -126,6 +134,7 @@ void self_attention(Node& node, ValueId projected, const Ints& widths, std::size
   parts.k = split_heads(node, split[1], heads, "num_heads");
   parts.v = split_heads(node, split[2], heads, "num_heads");
   parts.scale = scale_of(node, parts.q);
+  const ValueId fresh_keys = parts.k;
   ValueId past_rows = no_value;
   if (past != no_value) {
     if (node.rank(past) != 5 || (node.extent(past, 0) && node.extent(past, 0) != 2)) {
@@ -143,7 +152,7 @@ void self_attention(Node& node, ValueId projected, const Ints& widths, std::size
   }
   const double filter = node.real("mask_filter_value", -10000);
   if (node.has_operand(mask)) parts.bias = mask_bias(node, node.operand(mask), parts, filter);
-  if (node.flag("unidirectional", false)) add_causal(node, parts, past_rows);
+  if (node.flag("unidirectional", false)) add_causal(node, parts, fresh_keys, past_rows);
   add_bias(node, parts, attention_bias);
   node.output(0, merge_heads(node, emit_attention(node, parts).y));
 }
@@ -209,15 +218,14 @@ class MultiHead {
     check_ranks_agree(node_, "past_key", past_key, "past_value", past_value);
     check_cache(node_, "past_key", past_key, parts_.k);
     check_cache(node_, "past_value", past_value, parts_.v);
+    const ValueId fresh_keys = parts_.k, past_rows = past_key == no_value ? no_value : node_.dim_of(past_key, 2);
     parts_.k = after_past(node_, past_key, parts_.k);
     parts_.v = after_past(node_, past_value, parts_.v);
     node_.output(1, parts_.k);
     node_.output(2, parts_.v);
     const double filter = node_.real("mask_filter_value", -10000);
     if (node_.has_operand(4)) parts_.bias = mask_bias(node_, node_.operand(4), parts_, filter);
-    if (node_.flag("unidirectional", false)) {
-      add_causal(node_, parts_, past_key == no_value ? no_value : node_.dim_of(past_key, 2));
-    }
+    if (node_.flag("unidirectional", false)) add_causal(node_, parts_, fresh_keys, past_rows);
     add_bias(node_, parts_, node_.optional_operand(5));
     const auto wanted = node_.wants_output(3) ? std::optional(AttentionStep::Biased) : std::nullopt;
     const AttentionResult result = emit_attention(node_, parts_, wanted);

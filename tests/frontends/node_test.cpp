@@ -169,6 +169,7 @@ std::string inference_fault(const Case& test, const ir::FunctionInference& infer
 bool is_flawed(const std::string& name) {
   // Recorded with sizes that are no integers; ONNX Runtime differs from them as Anydim does.
   if (name.starts_with("test_resize_downsample_scales_") && name.ends_with("_align_corners")) return true;
+  if (name == "test_adam_multiple") return true;  // recorded with an epsilon that the model leaves out
   return name.starts_with("test_castlike_") && name.find("BFLOAT16") != std::string::npos;  // `like` is declared (3, 4), recorded as (1)
 }
 
@@ -228,23 +229,27 @@ class NodeTests : public testing::Test {
 };
 
 // The fewest passes are what passes today; raise them when more does.
-TEST_F(NodeTests, FixedDims) { run_all(false, 809); }
-TEST_F(NodeTests, EveryDimASymbol) { run_all(true, 803); }
+TEST_F(NodeTests, FixedDims) { run_all(false, 815); }
+TEST_F(NodeTests, EveryDimASymbol) { run_all(true, 809); }
 
-// A row of frontends/onnx_ops.def is covered by a passing node test or a case of value_cases.h or sequence_cases.h.
+std::string full_name(std::string_view domain, std::string_view name) {
+  return domain.empty() ? std::string(name) : fmt::format("{}.{}", domain, name);
+}
+
+// A row of the tables of operators is covered by a passing node test or a case of value_cases.h or sequence_cases.h.
 TEST_F(NodeTests, EveryOperatorHasATest) {
   std::set<std::string> tested;
-  for (const ValueCase& test : value_cases()) tested.insert(test.op);
+  for (const ValueCase& test : value_cases()) tested.insert(full_name(test.domain, test.op));
   for (const fs::path& folder : test_folders()) {
     if (run(folder, false).outcome != Outcome::Pass) continue;
     const auto mapping = map_file(folder / "model.onnx");
     const onnx::ModelProto model = parse_model(mapping->bytes(), folder.string());
-    for (const auto& node : model.graph().node()) tested.insert(node.op_type());
+    for (const auto& node : model.graph().node()) tested.insert(full_name(canonical_domain(node.domain()), node.op_type()));
   }
   for (const SequenceCase& test : sequence_cases())
     for (const auto& node : test.builder.model.graph().node()) tested.insert(node.op_type());
   for (const Operator& row : all_operators()) {
-    const std::string name(row.name);
+    const std::string name = full_name(row.domain, row.name);
     EXPECT_TRUE(tested.contains(name)) << name;
   }
 }

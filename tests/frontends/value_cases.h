@@ -13,6 +13,9 @@ namespace anydim::frontends {
 struct CaseOperand {
   ir::Tensor tensor;
   bool constant = false;  // an initialiser rather than an input
+  // A letter for each dim that is a symbol (the same letter: the same symbol), a dot for each that is a number. Empty: a symbol of its own for each.
+  std::string dims{};
+  bool left_out = false;
 };
 
 struct ValueCase {
@@ -21,8 +24,11 @@ struct ValueCase {
   std::vector<CaseOperand> operands;
   std::function<void(NodeBuilder&)> attributes;
   std::vector<ir::Tensor> wanted;
+  std::string domain{};
+  std::vector<std::size_t> outputs{};  // which of the node's are wanted; empty: the first ones
 };
 
 std::vector<ValueCase> value_cases();
+void add_newer_cases(std::vector<ValueCase>& cases);  // newer_cases.cpp
 
 }  // namespace anydim::frontends

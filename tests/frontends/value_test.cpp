@@ -28,6 +28,10 @@ std::vector<ir::Tensor> run(const ValueCase& test) {
   std::vector<std::string> outputs;
   std::vector<ir::Tensor> arguments;
   for (const CaseOperand& operand : test.operands) {
+    if (operand.left_out) {
+      inputs.emplace_back();
+      continue;
+    }
     inputs.push_back("x" + std::to_string(inputs.size()));
     const int type = onnx_number(operand.tensor.dtype());
     const auto bytes = operand.tensor.bytes();
@@ -37,15 +41,25 @@ std::vector<ir::Tensor> run(const ValueCase& test) {
       continue;
     }
     std::vector<DimSpec> dims;
-    for (std::size_t axis = 0; axis < operand.tensor.rank(); ++axis) dims.emplace_back(inputs.back() + "_" + std::to_string(axis));
+    for (std::size_t axis = 0; axis < operand.tensor.rank(); ++axis) {
+      if (operand.dims.empty()) dims.emplace_back(inputs.back() + "_" + std::to_string(axis));
+      else if (operand.dims[axis] == '.') dims.emplace_back(operand.tensor.dims()[axis]);
+      else dims.emplace_back(std::string(1, operand.dims[axis]));
+    }
     builder.input(inputs.back(), type, dims);
     arguments.push_back(operand.tensor);
   }
   for (std::size_t i = 0; i < test.wanted.size(); ++i) {
+    if (!test.outputs.empty()) outputs.resize(test.outputs[i]);  // those between are left out
     outputs.push_back("y" + std::to_string(i));
     builder.output(outputs.back(), onnx_number(test.wanted[i].dtype()));
   }
-  NodeBuilder node = builder.node(test.op, inputs, outputs);
+  NodeBuilder node = builder.node(test.op, inputs, outputs).domain(test.domain);
+  if (!test.domain.empty()) {
+    auto& import = *builder.model.add_opset_import();
+    import.set_domain(test.domain);
+    import.set_version(1);
+  }
   test.attributes(node);
   ir::Module module = builder.read();
   ir::infer_types(module);
@@ -54,7 +68,7 @@ std::vector<ir::Tensor> run(const ValueCase& test) {
 
 TEST(OnnxValues, Cases) {
   for (const ValueCase& test : value_cases()) {
-    SCOPED_TRACE(test.op + " in opset " + std::to_string(test.opset));
+    SCOPED_TRACE((test.domain.empty() ? test.op : test.domain + "." + test.op) + " in opset " + std::to_string(test.opset));
     const auto results = run(test);
     ASSERT_EQ(results.size(), test.wanted.size());
     for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(difference(results[i], test.wanted[i]), "");
