@@ -78,13 +78,13 @@ PackedRun packed_run(KernelBuilder& kernel, const PackPanels& pack) {
   const std::vector<Dim> depths = ir::digit_extents(result.program, pack.depth.variable, symbols);
   if (!depths.empty() && ir::simplify(ir::mod(pack.depth.extent, depths.back()), symbols).is_constant(0)) {
     const ir::Digits digits = ir::split(pack.depth, depths, fresh, symbols);
-    result.program = ir::with_variable(result.program, pack.depth.variable, digits.value, symbols);
+    result.program = ir::over_digits(result.program, digits, symbols);
     result.depths = digits.digits;
     result.depth = digits.value;
   }
   if (const std::vector<Dim> columns = ir::digit_extents(result.program, pack.column.variable, symbols); !columns.empty()) {
     const ir::Digits digits = ir::split(pack.column, {columns.front()}, fresh, symbols);
-    result.program = ir::with_variable(result.program, pack.column.variable, digits.value, symbols);
+    result.program = ir::over_digits(result.program, digits, symbols);
     result.rest = digits.digits.front();
     result.run = digits.digits.back();
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "codegen_cpu/emitters.h"
@@ -14,6 +15,7 @@ using ir::Dim;
 using ir::DType;
 
 constexpr std::int64_t most_unrolled = 8;
+constexpr std::int64_t most_chains = 4;  // of their additions
 
 // What an empty row gives.
 llvm::Constant* identity(KernelBuilder& kernel, ir::Reduce reduce, DType dtype) {
@@ -171,7 +173,7 @@ class StageEmitter {
 
   void emit_pass(const ir::RowStage& stage) {
     const unsigned width = lanes_are_rows_ ? row_.lanes().width : stages_.width;
-    const unsigned copies = lanes_are_rows_ ? 1 : stages_.unroll;
+    const unsigned copies = lanes_are_rows_ ? static_cast<unsigned>(std::min(unrolled_places(), most_chains)) : stages_.unroll;
     std::vector<Accumulator> accumulators;
     for (const auto& reduction : stage.reductions) {
       const DType from = stage.program.steps.at(static_cast<std::size_t>(reduction.step)).dtype;
@@ -206,6 +208,14 @@ class StageEmitter {
     }
   }
 
+  // Points of the innermost iteration that are emitted one after the other, where lanes are rows: of a small window, so that what depends on a place in it
+  // alone is found outside of the loops around it. 1: a loop.
+  std::int64_t unrolled_places() const {
+    if (!lanes_are_rows_ || stages_.segments != nullptr) return 1;
+    const std::int64_t places = stages_.inner.back().extent.constant().value_or(1);
+    return places <= most_unrolled ? std::max<std::int64_t>(places, 1) : 1;
+  }
+
   void emit_loops(Scope& scope, std::size_t depth, const std::function<void(Scope&, unsigned)>& body) {
     if (depth == stages_.inner.size()) {
       body(scope, 0);
@@ -222,13 +232,11 @@ class StageEmitter {
       emit_vector_range(kernel_, scope, range, body);
       return;
     }
-    // The points of a small window, one after the other: what depends on a place in it alone is found outside of the loops around it.
-    if (const auto places = iteration.extent.constant();
-        lanes_are_rows_ && depth + 1 == stages_.inner.size() && places && *places <= most_unrolled) {
-      for (std::int64_t place = 0; place < *places; ++place) {
+    if (depth + 1 == stages_.inner.size() && unrolled_places() > 1) {
+      for (std::int64_t place = 0; place < unrolled_places(); ++place) {
         Scope point(scope);
         point.define(iteration.variable, kernel_.constant(place));
-        body(point, 0);
+        body(point, static_cast<unsigned>(place % most_chains));
       }
       return;
     }

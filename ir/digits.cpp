@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 
 namespace anydim::ir {
@@ -71,7 +72,6 @@ std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& vari
   std::vector<Dim> extents;
   for (const Dim& extent : found) {
     if (std::ranges::find(extents, extent) != extents.end()) continue;
-    if (prove_less_equal(1, extent, symbols) != Proof::Yes) return {};
     const auto larger = std::ranges::find_if(extents, [&](const Dim& other) { return divides(extent, other); });
     extents.insert(larger, extent);
   }
@@ -81,23 +81,71 @@ std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& vari
 }
 
 Digits split(const Iteration& iteration, const std::vector<Dim>& extents, const std::function<DimLeaf()>& fresh, SymbolTable& symbols) {
-  Digits result;
+  Digits result{.variable = iteration.variable, .digits = {}, .weights = {}, .value = {}};
   Dim above = iteration.extent;
   for (std::size_t i = extents.size() + 1; i-- > 0;) {
     const Dim weight = i == 0 ? Dim(1) : extents[i - 1];
     const Dim extent = simplify(ceil_div(above, weight), symbols);
     result.digits.push_back(declared(fresh(), extent, symbols));
+    result.weights.push_back(weight);
     result.value = result.value + result.digits.back().index() * weight;
     above = weight;
   }
   return result;
 }
 
-ScalarProgram with_variable(const ScalarProgram& program, const DimLeaf& variable, const Dim& value, const SymbolTable& symbols) {
+ScalarProgram over_digits(const ScalarProgram& program, const Digits& digits, const SymbolTable& symbols) {
+  const std::map<DimLeaf, Dim> replacement{{digits.variable, digits.value}};
+  // A division by a weight is a sum of digits whether or not the weight is known to be more than 0, which simplify() would need to know.
+  const std::function<Dim(const Dim&)> divided = [&](const Dim& dim) -> Dim {
+    if (!dim.mentions(digits.variable)) return dim;
+    const auto part = [&](std::size_t i) { return divided(dim.operands()[i]); };
+    switch (dim.kind()) {
+      case Dim::Kind::Constant:
+      case Dim::Kind::Symbol:
+      case Dim::Kind::Value: return dim;
+      case Dim::Kind::Sum: {
+        Dim total = dim.constant_part();
+        for (const Dim::Term& term : dim.terms()) {
+          Dim product = term.coefficient;
+          for (const Dim& factor : term.factors) product = product * divided(factor);
+          total = total + product;
+        }
+        return total;
+      }
+      case Dim::Kind::FloorDiv:
+      case Dim::Kind::Mod: {
+        const bool whole = dim.kind() == Dim::Kind::FloorDiv;
+        Dim high, low;
+        bool found = dim.operands()[0] == Dim::of(digits.variable);
+        if (found) {
+          const auto weight = std::ranges::find(digits.weights, dim.operands()[1]);
+          found = weight != digits.weights.end();
+          for (std::size_t i = 0; found && i < digits.digits.size(); ++i) {
+            const Dim index = digits.digits[i].index();
+            if (digits.weights.begin() + static_cast<std::ptrdiff_t>(i) > weight) low = low + index * digits.weights[i];
+            else if (digits.weights[i] == *weight) high = high + index;
+            else high = high + index * simplify(floor_div(digits.weights[i], *weight), symbols);
+          }
+        }
+        if (found) return whole ? high : low;
+        return whole ? floor_div(part(0), part(1)) : mod(part(0), part(1));
+      }
+      case Dim::Kind::Min:
+      case Dim::Kind::Max: {
+        Dim best = part(0);
+        for (std::size_t i = 1; i < dim.operands().size(); ++i)
+          best = dim.kind() == Dim::Kind::Min ? min(best, part(i)) : max(best, part(i));
+        return best;
+      }
+      case Dim::Kind::Select: return select(dim.comparison(), part(0), part(1), part(2), part(3));
+      case Dim::Kind::Broadcast: return broadcast(part(0), part(1));
+    }
+    return dim;
+  };
   ScalarProgram result = program;
-  const std::map<DimLeaf, Dim> replacement{{variable, value}};
   const auto rewrite = [&](Dim& dim) {
-    if (dim.mentions(variable)) dim = simplify(dim.substitute(replacement), symbols);
+    if (dim.mentions(digits.variable)) dim = simplify(divided(dim).substitute(replacement), symbols);
   };
   for (ScalarStep& step : result.steps) {
     for (Dim& dim : step.index) rewrite(dim);

@@ -9,19 +9,21 @@
 
 namespace anydim::ir {
 
-// Extents that the program divides the variable by, the smallest first; each divides the next one and is proven to be at least 1. Empty where there are none,
-// or they do not divide each other.
+// Extents that the program divides the variable by, the smallest first; each divides the next one. Empty where there are none, or they do not divide each
+// other. Where the variable takes a value at all, none of them is 0.
 std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& variable, const SymbolTable& symbols);
 
 struct Digits {
+  DimLeaf variable;
   std::vector<Iteration> digits;  // outermost first; declared in the symbols
+  std::vector<Dim> weights;       // of each: the last is 1
   Dim value;                      // of the variable, over the digits
 };
 // `iteration` as digits whose weights are `extents` (as digit_extents gives them); the outermost counts up to the iteration's extent divided by the
 // largest one, rounded up. `fresh` gives variables that nothing else uses.
 Digits split(const Iteration& iteration, const std::vector<Dim>& extents, const std::function<DimLeaf()>& fresh, SymbolTable& symbols);
 
-// The program with `value` in the variable's place.
-ScalarProgram with_variable(const ScalarProgram& program, const DimLeaf& variable, const Dim& value, const SymbolTable& symbols);
+// The program over the digits instead of their variable. It says the same where no weight is 0.
+ScalarProgram over_digits(const ScalarProgram& program, const Digits& digits, const SymbolTable& symbols);
 
 }  // namespace anydim::ir

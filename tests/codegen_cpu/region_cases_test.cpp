@@ -32,6 +32,9 @@ TEST_P(CpuRegions, AgreeWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Corpus, CpuRegions, ::testing::ValuesIn(tests::region_case_names()),
                          [](const auto& tested) { return tested.param; });
 
+INSTANTIATE_TEST_SUITE_P(Products, CpuRegions, ::testing::ValuesIn(tests::product_case_names()),
+                         [](const auto& tested) { return tested.param; });
+
 // A kernel each; the corpus has them as results of one kernel.
 TEST(Rows, EveryReductionOverSeveralAxes) {
   for (const std::string dtype : {"f32", "f64", "f16", "i64", "i32", "i8", "u8"}) {

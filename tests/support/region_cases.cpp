@@ -308,10 +308,103 @@ fn @main(%x: Tensor[(n, m), f32]) -> (Tensor[(n, m), f32], Tensor[(n, 1), f32])
   return cases;
 }
 
+// Products over windows.
+std::vector<RegionCase> product_cases() {
+  return {
+      {.name = "ConvolutionWithBiasAndRelu",
+       .text = R"(
+fn @main(%x: Tensor[(n, 3, h, w), f32], %k: Tensor[(10, 27), f32], %b: Tensor[(10), f32]) -> Tensor[(n, 10, h, w), f32]
+  where n in [0, 50], h in [0, 200], w in [0, 200] {
+  %p = pad(%x) {before = (1, 1), after = (1, 1), axes = (2, 3)}
+  %v = windows(%p) {axes = (2, 3), sizes = (3, 3)}
+  %t = transpose(%v) {perm = (0, 1, 4, 5, 2, 3)}
+  %s1 = shape(n, 27, h*w)
+  %c = dyn.reshape(%t, %s1)
+  %m = matmul(%k, %c)
+  %s2 = shape(n, 10, h, w)
+  %o = dyn.reshape(%m, %s2)
+  %e = expand_dims(%b) {axes = (1, 2)}
+  %a = add(%o, %e)
+  %y = relu(%a)
+  return %y
+})",
+       .shapes = {{{"n", 1}, {"h", 1}, {"w", 1}},
+                  {{"n", 2}, {"h", 7}, {"w", 7}},
+                  {{"n", 1}, {"h", 5}, {"w", 33}},
+                  {{"n", 3}, {"h", 20}, {"w", 3}},
+                  {{"n", 0}, {"h", 4}, {"w", 4}}},
+       .interpreted = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 7}, {"w", 5}}}},
+      {.name = "ConvolutionByStridesAndDilations",
+       .text = R"(
+fn @main(%x: Tensor[(n, 2, h, w), f32], %k: Tensor[(5, 12), f32]) -> Tensor[(n, 5, ceil_div(h, 2), floor_div(w, 3)), f32]
+  where n in [0, 50], h in [2, 200], w in [3, 200] {
+  %p = pad(%x) {before = (1, 1), after = (0, 1), axes = (2, 3)}
+  %v = windows(%p) {axes = (2, 3), sizes = (2, 3), strides = (2, 3), dilations = (1, 2)}
+  %t = transpose(%v) {perm = (0, 1, 4, 5, 2, 3)}
+  %s1 = shape(n, 12, ceil_div(h, 2)*floor_div(w, 3))
+  %c = dyn.reshape(%t, %s1)
+  %m = matmul(%k, %c)
+  %s2 = shape(n, 5, ceil_div(h, 2), floor_div(w, 3))
+  %o = dyn.reshape(%m, %s2)
+  return %o
+})",
+       .shapes = {{{"n", 1}, {"h", 2}, {"w", 3}}, {{"n", 2}, {"h", 9}, {"w", 50}}, {{"n", 1}, {"h", 30}, {"w", 23}}},
+       .interpreted = {{{"n", 1}, {"h", 2}, {"w", 3}}, {{"n", 2}, {"h", 9}, {"w", 14}}}},
+      {.name = "ConvolutionOfALine",
+       .text = R"(
+fn @main(%x: Tensor[(n, 6, t), f32], %k: Tensor[(8, 18), f32]) -> Tensor[(n, 8, t), f32]
+  where n in [0, 50], t in [1, 5000] {
+  %p = pad(%x) {before = (2), after = (0), axes = (2)}
+  %v = windows(%p) {axes = (2), sizes = (3)}
+  %r = transpose(%v) {perm = (0, 1, 3, 2)}
+  %s = shape(n, 18, t)
+  %c = dyn.reshape(%r, %s)
+  %y = matmul(%k, %c)
+  return %y
+})",
+       .shapes = {{{"n", 1}, {"t", 1}}, {{"n", 2}, {"t", 65}}, {{"n", 1}, {"t", 300}}, {{"n", 0}, {"t", 7}}},
+       .interpreted = {{{"n", 1}, {"t", 1}}, {{"n", 2}, {"t", 19}}}},
+  };
+}
+
+// Sums over windows, beyond whose border nothing lies.
+std::vector<RegionCase> window_cases() {
+  return {
+      {.name = "DepthwiseConvolution",
+       .text = R"(
+fn @main(%x: Tensor[(n, 3, h, w), f32], %k: Tensor[(3, 1, 3, 5), f32]) -> Tensor[(n, 3, h, w), f32]
+  where n in [0, 50], h in [0, 200], w in [0, 200] {
+  %p = pad(%x) {before = (1, 2), after = (1, 2), axes = (2, 3)}
+  %v = windows(%p) {axes = (2, 3), sizes = (3, 5)}
+  %e = expand_dims(%k) {axes = (1)}
+  %m = mul(%v, %e)
+  %y = reduce_sum(%m) {axes = (4, 5)}
+  return %y
+})",
+       .shapes = {{{"n", 1}, {"h", 1}, {"w", 1}},
+                  {{"n", 2}, {"h", 7}, {"w", 7}},
+                  {{"n", 1}, {"h", 4}, {"w", 70}},
+                  {{"n", 0}, {"h", 4}, {"w", 4}}},
+       .interpreted = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 3}, {"w", 7}}}},
+      {.name = "LargestOfWindows",
+       .text = R"(
+fn @main(%x: Tensor[(n, h, w), f32]) -> Tensor[(n, ceil_div(h, 2), ceil_div(w, 2)), f32]
+  where n in [0, 50], h in [1, 200], w in [1, 200] {
+  %low = constant(f32 () [-inf])
+  %p = pad(%x, %low) {before = (1, 1), after = (1, 1), axes = (1, 2)}
+  %v = windows(%p) {axes = (1, 2), sizes = (3, 3), strides = (2, 2)}
+  %y = reduce_max(%v) {axes = (3, 4)}
+  return %y
+})",
+       .shapes = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 7}, {"w", 9}}, {{"n", 1}, {"h", 4}, {"w", 70}}},
+       .interpreted = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 3}, {"w", 9}}}},
+  };
+}
+
 std::span<const RegionCase> all_cases() {
   static const std::vector<RegionCase> cases = [] {
     std::vector<RegionCase> all = map_cases();
-    std::ranges::copy(rows_cases(), std::back_inserter(all));
+    for (const auto& more : {rows_cases(), window_cases(), product_cases()}) std::ranges::copy(more, std::back_inserter(all));
     return all;
   }();
   return cases;
@@ -327,7 +420,15 @@ const RegionCase& region_case(const std::string& name) {
 
 std::vector<std::string> region_case_names() {
   std::vector<std::string> names;
-  for (const RegionCase& one : all_cases()) names.push_back(one.name);
+  const std::vector<std::string> products = product_case_names();
+  for (const RegionCase& one : all_cases())
+    if (std::ranges::find(products, one.name) == products.end()) names.push_back(one.name);
+  return names;
+}
+
+std::vector<std::string> product_case_names() {
+  std::vector<std::string> names;
+  for (const RegionCase& one : product_cases()) names.push_back(one.name);
   return names;
 }
 

@@ -1,4 +1,4 @@
-// Regions of the map and rows skeletons with sizes and inputs that show their edges: one corpus for every device's kernels.
+// Regions of the map and rows skeletons, and products over windows, with sizes and inputs that show their edges: one corpus for every device's kernels.
 #pragma once
 
 #include <functional>
@@ -32,6 +32,7 @@ struct RegionCase {
 };
 
 const RegionCase& region_case(const std::string& name);
-std::vector<std::string> region_case_names();
+std::vector<std::string> region_case_names();   // of the map and rows skeletons
+std::vector<std::string> product_case_names();  // of the matmul skeleton
 
 }  // namespace anydim::tests
