@@ -115,47 +115,58 @@ std::vector<std::int64_t> constant_extents(const std::vector<Dim>& dims) {
   return result;
 }
 
-// Shape rules follow numbers through vectors. Shapes and paddings that exporters turn about as small matrices are computed.
+namespace {
+
 constexpr std::int64_t most_moved = 256;
+
+bool few_elements(const std::vector<Dim>& dims) {
+  return std::ranges::all_of(dims, [](const Dim& dim) { return dim.is_constant(); }) && element_count(constant_extents(dims)) <= most_moved;
+}
+
+}  // namespace
+
+std::optional<Tensor> moved_numbers(const Function& function, const Binding& binding, const TensorType& result,
+                                    std::span<const OperandFacts> facts) {
+  if (!info(binding.op).has(traits::moves) || binding.results.size() != 1 || is_float(result.dtype) || !few_elements(result.dims))
+    return std::nullopt;
+  std::vector<Tensor> made;
+  made.reserve(facts.size());
+  std::vector<const Tensor*> operands;
+  for (const OperandFacts& fact : facts) {
+    if (fact.type == nullptr || fact.constant != nullptr) {
+      if (fact.constant != nullptr && fact.constant->elements() > most_moved) return std::nullopt;
+      operands.push_back(fact.constant);
+      continue;
+    }
+    const auto is_constant = [](const Dim& dim) { return dim.is_constant(); };
+    if (fact.contents == nullptr || !*fact.contents || !fact.type->is_tensor() || !few_elements(fact.type->tensor.dims) ||
+        !std::ranges::all_of(**fact.contents, is_constant))
+      return std::nullopt;
+    Tensor& tensor = made.emplace_back(fact.type->tensor.dtype, constant_extents(fact.type->tensor.dims));
+    for (std::size_t i = 0; i < (*fact.contents)->size(); ++i)
+      tensor.set_integer(static_cast<std::int64_t>(i), *(**fact.contents)[i].constant());
+    operands.push_back(&tensor);
+  }
+  try {
+    return evaluate_binding(function, binding, operands).at(0);
+  } catch (const Error&) {
+    return std::nullopt;  // an index out of range, say: the run's to report
+  }
+}
+
+Contents contents_of(const Tensor& tensor) {
+  if (tensor.rank() > 1) return std::nullopt;
+  std::vector<Dim> elements;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) elements.emplace_back(tensor.integer_at(i));
+  return elements;
+}
 
 void FunctionInferrer::move_numbers(const Binding& binding) {
   if (binding.results.size() != 1 || result_.contents[binding.results[0]]) return;
-  const TensorType& type = function_.tensor_type(binding.results[0]);
-  const auto is_constant = [](const Dim& dim) { return dim.is_constant(); };
-  const auto small = [&](const std::vector<Dim>& dims) {
-    return std::ranges::all_of(dims, is_constant) && element_count(constant_extents(dims)) <= most_moved;
-  };
-  if (is_float(type.dtype) || !small(type.dims)) return;
-  std::vector<Tensor> made;
-  made.reserve(binding.operands.size());
-  std::vector<const Tensor*> operands;
-  for (const ValueId id : binding.operands) {
-    if (id == no_value) {
-      operands.push_back(nullptr);
-      continue;
-    }
-    const Contents& contents = result_.contents[id];
-    if (constants_[id] != nullptr && constants_[id]->elements() <= most_moved) {
-      operands.push_back(constants_[id]);
-    } else if (contents && small(function_.tensor_type(id).dims) && std::ranges::all_of(*contents, is_constant)) {
-      Tensor& tensor = made.emplace_back(function_.tensor_type(id).dtype, constant_extents(function_.tensor_type(id).dims));
-      for (std::size_t i = 0; i < contents->size(); ++i) tensor.set_integer(static_cast<std::int64_t>(i), *(*contents)[i].constant());
-      operands.push_back(&tensor);
-    } else {
-      return;
-    }
-  }
-  Tensor moved;
-  try {
-    moved = evaluate_binding(function_, binding, operands).at(0);
-  } catch (const Error&) {
-    return;  // an index out of range, say: the run's to report
-  }
-  if (type.rank() <= 1) {
-    std::vector<Dim>& contents = result_.contents[binding.results[0]].emplace();
-    for (std::int64_t i = 0; i < moved.elements(); ++i) contents.emplace_back(moved.integer_at(i));
-  }
-  constants_[binding.results[0]] = &moved_.emplace_back(std::move(moved));
+  auto moved = moved_numbers(function_, binding, function_.tensor_type(binding.results[0]), facts_);
+  if (!moved) return;
+  result_.contents[binding.results[0]] = contents_of(*moved);
+  constants_[binding.results[0]] = &moved_.emplace_back(std::move(*moved));
 }
 
 OperandFacts FunctionInferrer::facts_of(ValueId id) const {

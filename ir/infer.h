@@ -39,6 +39,12 @@ struct InferenceResult {
 // Error{Malformed} with the operands' types where a precondition is provably false.
 InferenceResult infer_types(Module& module);
 
+// Shape rules follow numbers through vectors; shapes and paddings that exporters turn about as small matrices are computed: the result of an op that moves a few integers,
+// all of them known. `result` is its type by the shape rule.
+std::optional<Tensor> moved_numbers(const Function& function, const Binding& binding, const TensorType& result,
+                                    std::span<const OperandFacts> facts);
+// The elements of a vector or of rank 0.
+Contents contents_of(const Tensor& tensor);
 // Dims that are all constants, as numbers.
 std::vector<std::int64_t> constant_extents(const std::vector<Dim>& dims);
 

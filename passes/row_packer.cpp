@@ -426,9 +426,10 @@ ValueId RowPacker::pack_matmul(const Binding& binding, const RowAxes& axes) {
   const ValueId left = binding.operands[0], right = binding.operands[1];
   const auto from = row_axes(left);
   const std::size_t last = type(left).rank() - 1;
-  // Weights times columns that are rows, as a convolution of one element a window has them.
-  if (const auto columns = row_axes(right); !from && columns == std::optional(axes) && type(left).rank() == 2 &&
-                                            columns->sequence == type(right).rank() - 1 && columns->batch + 2 < type(right).rank())
+  // Weights, of each group too, times columns that are rows, as a convolution of one element a window has them.
+  const std::size_t left_rank = type(left).rank(), right_rank = type(right).rank();
+  if (const auto columns = row_axes(right); !from && columns == std::optional(axes) && left_rank >= 2 &&
+                                            columns->sequence + 1 == right_rank && columns->batch + left_rank < right_rank)
     return add(Op::matmul, {plain(left), packed(right)}, {}, binding);
   if (!from || holds_rows(right) || type(right).rank() > 2 || from->batch == last || from->sequence == last || !(*from == axes))
     refuse(binding, "multiplies rows by rows");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/error.h"
+#include "ir/infer.h"
 
 namespace anydim::frontends {
 
@@ -68,6 +69,12 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
       types_[binding.results[i]] = std::move(known.types[i].tensor);
       contents_[binding.results[i]] = std::move(known.contents[i]);
     }
+    if (binding.results.size() != 1 || contents_[binding.results[0]]) return;
+    const ir::ValueId result = binding.results[0];
+    auto moved = ir::moved_numbers(function_, binding, *types_[result], facts);
+    if (!moved) return;
+    contents_[result] = ir::contents_of(*moved);
+    constants_.emplace(result, std::move(*moved));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
   }
