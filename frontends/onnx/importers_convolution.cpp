@@ -113,6 +113,7 @@ ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId wei
   dims.insert(dims.end(), {depth, product_of(node, places)});
   const ValueId columns = node.reshaped(node.emit(Op::transpose, {moved}, {{"perm", std::move(order)}}), std::move(dims));
   const ValueId product = node.emit(Op::matmul, {weight_matrix(node, weight, groups), columns});
+  if (groups == 1 && count == 1) return product;  // of a line it has these dims
   return node.reshaped(product, {batch, node.dim_of(weight, 0), vector_of(node, places)});
 }
 
