@@ -138,6 +138,13 @@ class Reshape {
 
   // Which of the dims is -1, if any, only the run will tell; the count of elements then decides whether all was well.
   void infer_somewhere() {
+    // Where the dims have as many elements as the operand whatever they are, a -1 among them would have to be of none at all.
+    const Dim elements = product(dims_);
+    if (!elements.is_constant(0) && prove_equal(elements, product(context_.dims(0)), context_.symbols) == Proof::Yes) {
+      for (std::size_t i = 0; i < dims_.size(); ++i)
+        if (inferred_[i] != Proof::No) context_.require_extent(dims_[i], 1, i);
+      return;
+    }
     Dim others = 1, left_open = 0;
     for (const Dim& dim : dims_) {
       others = others * select(Comparison::Equal, dim, -1, 1, dim);

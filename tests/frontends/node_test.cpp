@@ -170,11 +170,13 @@ bool is_flawed(const std::string& name) {
   // Recorded with sizes that are no integers; ONNX Runtime differs from them as Anydim does.
   if (name.starts_with("test_resize_downsample_scales_") && name.ends_with("_align_corners")) return true;
   if (name == "test_adam_multiple") return true;  // recorded with an epsilon that the model leaves out
+  // Recorded as if the places counted in a smaller output; later versions of ONNX recorded it again.
+  if (name == "test_maxunpool_export_with_output_shape") return true;
   return name.starts_with("test_castlike_") && name.find("BFLOAT16") != std::string::npos;  // `like` is declared (3, 4), recorded as (1)
 }
 
 Result run(const fs::path& folder, bool symbolic) {
-  if (is_flawed(folder.filename().string())) return {Outcome::Skipped, "the recorded inputs don't fit the model"};
+  if (is_flawed(folder.filename().string())) return {Outcome::Skipped, "the recorded tensors don't fit the model"};
   Case test;
   if (auto obstacle = read_case(folder, test)) return *std::move(obstacle);
   const ir::Function& function = test.function();

@@ -177,6 +177,13 @@ std::vector<ValueCase> window_cases() {
                    {reals({1, 1, 3}, {5.1044688, 2.5198421, 5.1044688})}});
   cases.push_back(
       {"GlobalLpPool", 2, {{counted({1, 2, 2, 2})}}, [](NodeBuilder& node) { node.integer("p", 1); }, {reals({1, 2, 1, 1}, {14, 8})}});
+  // Windows put back: places that several cover have their sum.
+  cases.push_back({"Col2Im",
+                   18,
+                   {{counted({2, 8, 4})}, {integers({2}, {3, 3}), true}, {integers({2}, {2, 2}), true}},
+                   [](NodeBuilder& node) { node.integers("strides", {1, 2}).integers("pads", {0, 1, 0, 1}); },
+                   {reals({2, 2, 3, 3}, {1, 2,  -3, 6,  8,  -2, 5,  -5, 1, 3,  4,  -1, -1, 1,  2,  -4, -3, 3,
+                                         5, -5, 1,  -8, -6, 6,  -2, -1, 5, -4, -3, 3,  -4, -2, -1, 0,  1,  -4})}});
   return cases;
 }
 
