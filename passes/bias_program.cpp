@@ -291,6 +291,68 @@ void finish(ElementProgram& element, ValueId value, const std::vector<Dim>& inde
   derive::prune(element.program, {&root});
 }
 
+// ---- Sums of a mask's entries ----
+
+// Rows are fewer than 2^31.
+bool counts_exactly(DType dtype) { return is_integer(dtype) && size_of(dtype) >= 4; }
+
+// The parameter whose entries an integer sum over the second of two dims has, conversions between integers aside.
+std::optional<ValueId> summed_parameter(const ElementProgram& element, const Binding& sum) {
+  const Stretch& stretch = element.stretch;
+  if (sum.op != Op::reduce_sum || !counts_exactly(stretch.tensor(sum.results[0]).dtype)) return std::nullopt;
+  ValueId entries = sum.operands[0];
+  if (stretch.tensor(entries).rank() != 2 || normalised_axes(sum, 2) != std::vector<std::size_t>{1}) return std::nullopt;
+  for (const Binding* cast = stretch.definition(entries); cast != nullptr; cast = stretch.definition(entries)) {
+    if (cast->op != Op::cast || !is_integer(stretch.tensor(cast->operands[0]).dtype)) return std::nullopt;
+    entries = cast->operands[0];
+  }
+  const std::vector<ValueId>& parameters = stretch.function->body.parameters;
+  return std::ranges::find(parameters, entries) == parameters.end() ? std::nullopt : std::optional(entries);
+}
+
+// `key < sum` becomes the key's entry. `sums`: by buffer of a sum, the buffer of what it sums. Throws NoLoopForm where a sum is read in another way.
+void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int32_t>& sums) {
+  std::vector<ScalarStep>& steps = bias.program.steps;
+  std::map<std::int32_t, std::int32_t> sum_of;  // steps that are a sum, by the Load that they come from
+  const auto other_use = [] { throw NoLoopForm{"the number of rows that a mask leaves is more than compared with a key"}; };
+  const auto is_key = [&](std::int32_t at) {
+    const ScalarStep* step = &steps[static_cast<std::size_t>(at)];
+    if (step->kind == Kind::Apply && step->op == Op::cast && counts_exactly(step->dtype))
+      step = &steps[static_cast<std::size_t>(step->operands[0])];
+    return step->kind == Kind::Extent && step->index[0] == key_index();
+  };
+  std::map<std::int32_t, std::int32_t> compared;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(steps.size()); ++i) {
+    const ScalarStep& step = steps[static_cast<std::size_t>(i)];
+    if (step.kind == Kind::Load && sums.contains(step.buffer)) {
+      if (step.index.size() == 2 && !step.index[1].is_constant(0)) other_use();
+      sum_of.emplace(i, i);
+      continue;
+    }
+    const auto from_sum = [&](std::size_t operand) { return sum_of.contains(step.operands[operand]); };
+    if (std::ranges::none_of(step.operands, [&](std::int32_t operand) { return sum_of.contains(operand); })) continue;
+    if (step.kind != Kind::Apply) other_use();
+    if (step.op == Op::cast && counts_exactly(step.dtype)) sum_of.emplace(i, sum_of.at(step.operands[0]));
+    else if (step.op == Op::less && from_sum(1) && is_key(step.operands[0])) compared.emplace(i, sum_of.at(step.operands[1]));
+    else if (step.op == Op::greater && from_sum(0) && is_key(step.operands[1])) compared.emplace(i, sum_of.at(step.operands[0]));
+    else other_use();
+  }
+  for (const auto& [at, load] : compared) {
+    ScalarStep& comparison = steps[static_cast<std::size_t>(at)];
+    comparison = {.kind = Kind::Apply, .dtype = DType::Bool, .op = Op::cast, .operands = {load}};
+  }
+  for (const auto& [at, load] : sum_of) {
+    if (at != load) continue;
+    ScalarStep& entry = steps[static_cast<std::size_t>(at)];
+    entry.buffer = sums.at(entry.buffer);
+    entry.dtype = bias.stretch.tensor(bias.stretch.function->body.parameters[static_cast<std::size_t>(entry.buffer)]).dtype;
+    entry.index = {entry.index[0], key_index()};
+  }
+  bias.counts_rows = !sum_of.empty();
+  auto root = static_cast<std::int32_t>(steps.size()) - 1;
+  derive::prune(bias.program, {&root});
+}
+
 }  // namespace
 
 Dim batch_index(std::size_t axis) { return Dim::of(loop_leaf(LoopRole::Batch, static_cast<std::int64_t>(axis))); }
@@ -303,6 +365,13 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
     if (binding.op != Op::constant || tensor_attribute(binding, "value").elements() < 2) continue;
     bias.constants.push_back(binding.results[0]);
     add_buffer(bias, binding.results[0]);
+  }
+  std::map<std::int32_t, std::int32_t> sums;
+  for (const Binding& binding : bias.stretch.bindings) {
+    const auto parameter = summed_parameter(bias, binding);
+    if (!parameter) continue;
+    add_buffer(bias, binding.results[0]);
+    sums.emplace(bias.context.buffers.at(binding.results[0]), bias.context.buffers.at(*parameter));
   }
   const std::vector<Dim>& dims = function.tensor_type(attention.results[0]).dims;
   const std::vector<Dim>& keys = function.tensor_type(attention.operands[1]).dims;
@@ -321,6 +390,7 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
   const ValueId operand = attention.operands[3];
   if (function.tensor_type(operand).dtype == DType::Bool) bias.fill = real_attribute(attention, "fill");
   finish(bias, operand, broadcast_index(index, scores, bias.stretch.tensor(operand).dims, bias.context.symbols));
+  compare_entries(bias, sums);
 }
 
 const Tensor* constant_of(const ElementProgram& element, const ScalarStep& load) {

@@ -20,6 +20,9 @@ struct ElementProgram {
   std::vector<ir::ValueId> constants;  // of several elements
   bool finite = false;                 // buffers hold neither infinities nor NaN
   std::optional<double> fill{};        // of a bias of bools: what stands for the score where the element is false
+  // Keys are compared with the sum of a mask's entries in their sequence; the program has the key's entry in that place, which says the same where entries are 0 or 1
+  // and those of 1 come first.
+  bool counts_rows = false;
 };
 // The loop variables of an attention's scores, as in its loop form.
 ir::Dim batch_index(std::size_t axis);

@@ -110,7 +110,10 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
       return refused(fmt::format("%{} adds {} to the scores of masked keys, which does not hide them in {}", name, lower, where));
     return refused(fmt::format("%{} does not decide which keys take part in {}", name, where));
   }
+  if (bias.counts_rows && *hidden == 1)
+    return refused(fmt::format("the entries of %{} that are counted are those of hidden keys in {}", name, where));
   MaskFinding finding{.mask = mask, .question = candidate.question, .kept = 1 - *hidden, .batch_axis = candidate.batch_axis};
+  finding.leading = bias.counts_rows;
   finding.kept_entry = finding.kept;
   finding.hidden_entry = *hidden;
   if (!candidate.question.steps.empty()) {
@@ -176,7 +179,7 @@ Assumptions takes_part(const MaskFinding& finding, const Function& function, con
   return assumptions;
 }
 
-MaskVerdict find_mask(const Function& function, const Block& block, const Binding& attention) {
+MaskVerdict find_mask(const Function& function, const Block& block, const Binding& attention, MaskReading reading) {
   if (attention.operands.size() < 4 || attention.operands[3] == no_value) return refused(describe(function, attention) + " has no mask");
   ElementProgram bias;
   try {
@@ -184,7 +187,10 @@ MaskVerdict find_mask(const Function& function, const Block& block, const Bindin
   } catch (const NoLoopForm& none) {
     return refused(fmt::format("the bias of {} is not known element by element: {}", describe(function, attention), none.reason));
   }
-  const std::vector<Candidate> candidates = candidates_of(bias, function);
+  std::vector<Candidate> candidates = candidates_of(bias, function);
+  // A sum of entries counts those that are 1 only where all are 0 or 1.
+  if (reading == MaskReading::Entries || bias.counts_rows)
+    std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.question.steps.empty(); });
   if (candidates.empty()) return refused(fmt::format("the bias of {} reads no mask of (batch, key)", describe(function, attention)));
   MaskVerdict last;
   for (const Candidate& candidate : candidates) {

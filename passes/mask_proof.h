@@ -22,6 +22,7 @@ struct MaskFinding {
   ir::ScalarProgram question{};     // a function of an entry that gives a bool; no steps: the entry itself, which must be 0 or 1
   std::int64_t kept = 1;            // the entry, or the answer, at rows that take part; the other of 0 and 1 hides them
   std::int64_t kept_entry = 1, hidden_entry = 0;  // entries that say so, for examples
+  bool leading = false;                           // that rows which take part come before hidden ones in every sequence is assumed
   std::size_t batch_axis = 0;                     // among attention's batch dims
   ir::DType dtype = ir::DType::F32;               // of scores
   double fill = 0;                                // what a hidden key's score gets added, at most
@@ -42,7 +43,13 @@ struct MaskVerdict {
   std::string reason{};  // where there is none: why, naming what stands in the way
 };
 
+// What may be read as a mask.
+enum class MaskReading : std::uint8_t {
+  Any,      // the answer to a question of an entry rather than the entry, as it is 0 or 1 in every call
+  Entries,  // entries alone, which say what any question of them is, also where a model asks several
+};
 // `attention` is a binding of `block`, `block` the body of `function`.
-MaskVerdict find_mask(const ir::Function& function, const ir::Block& block, const ir::Binding& attention);
+MaskVerdict find_mask(const ir::Function& function, const ir::Block& block, const ir::Binding& attention,
+                      MaskReading reading = MaskReading::Any);
 
 }  // namespace anydim::passes

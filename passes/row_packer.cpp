@@ -12,7 +12,8 @@ namespace anydim::passes {
 
 using namespace ir;
 
-RowPacker::RowPacker(const Function& padded, PackedForm form) : padded_(padded), form_(form), definitions_(padded.values.size(), nullptr) {
+RowPacker::RowPacker(const Function& padded, PackedForm form, MaskReading reading)
+    : padded_(padded), form_(form), reading_(reading), definitions_(padded.values.size(), nullptr) {
   for (const Binding& binding : padded.body.bindings)
     for (const ValueId result : binding.results) definitions_[result] = &binding;
 }
@@ -24,12 +25,13 @@ void RowPacker::refuse(const Binding& binding, const std::string& why) const {
 void RowPacker::find_rows() {
   for (const Binding& binding : padded_.body.bindings) {
     if (binding.op != Op::attention) continue;
-    const MaskVerdict verdict = find_mask(padded_, padded_.body, binding);
+    const MaskVerdict verdict = find_mask(padded_, padded_.body, binding, reading_);
     if (!verdict.finding) throw CannotPack{verdict.reason};
     mask_ = *verdict.finding;
     plan_.mask = mask_.mask;
     plan_.question = mask_.question;
     plan_.kept = mask_.kept;
+    plan_.leading_rows = mask_.leading;
     plan_.kept_entry = mask_.kept_entry;
     plan_.hidden_entry = mask_.hidden_entry;
     const Dims& dims = type(plan_.mask).dims;
@@ -439,7 +441,7 @@ ValueId RowPacker::pack_matmul(const Binding& binding, const RowAxes& axes) {
 ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   const ValueId bias = binding.operands.size() > 3 ? binding.operands[3] : no_value;
   auto found = masks_.find(bias);
-  if (found == masks_.end()) found = masks_.emplace(bias, find_mask(padded_, padded_.body, binding)).first;
+  if (found == masks_.end()) found = masks_.emplace(bias, find_mask(padded_, padded_.body, binding, reading_)).first;
   const auto& [finding, reason] = found->second;
   if (!finding) throw CannotPack{reason};
   const std::size_t rank = type(binding.results[0]).rank();
@@ -447,6 +449,7 @@ ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   if (!same || finding->batch_axis != axes.batch) refuse(binding, "has another mask than the attention before it");
   if (axes.sequence != rank - 2) refuse(binding, "does not have its rows in the last dim but one");
   require_hidden(*finding, binding);
+  plan_.leading_rows = plan_.leading_rows || finding->leading;
   std::vector<ValueId> operands;
   for (std::size_t i = 0; i < 3; ++i) {
     if (row_axes(binding.operands[i]) != std::optional(axes)) refuse(binding, "attends to other rows than its own");

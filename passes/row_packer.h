@@ -61,7 +61,7 @@ struct PackingPlan {
 class RowPacker {
  public:
   // `padded` has the types of inference.
-  RowPacker(const ir::Function& padded, PackedForm form);
+  RowPacker(const ir::Function& padded, PackedForm form, MaskReading reading);
 
   // The packed function, without types; `plan` speaks of its parameters. Throws CannotPack.
   ir::Function run(PackingPlan& plan);
@@ -122,6 +122,7 @@ class RowPacker {
 
   const ir::Function& padded_;
   PackedForm form_;
+  MaskReading reading_;
   std::vector<const ir::Binding*> definitions_;
   MaskFinding mask_;                          // of the first attention
   std::map<ir::ValueId, MaskVerdict> masks_;  // by bias

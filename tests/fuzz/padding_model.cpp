@@ -129,7 +129,8 @@ class Writer {
       model_.hidden_entry = 0;
       return where(chance(0.3) ? op("equal", "m4", number("i64", "0")) : hidden_bool("m4"), "low", "zero");
     }
-    switch (random_() % 10) {
+    switch (random_() % 11) {
+      case 10: return counted();
       case 8:
       case 9: return misuse();
       case 0:
@@ -151,6 +152,18 @@ class Writer {
       case 4: return attack();
       default: return circuit();
     }
+  }
+
+  // Keys before the number of rows, as ONNX Runtime's optimizer has it, or nearly.
+  std::string counted() {
+    model_.what = "counted";
+    if (!inverted_) meant();
+    const std::string rows =
+        fresh(fmt::format("reduce_sum(%{}) {{axes = (1), keepdims = 1}}", cast("m", pick({"i64", "i32", "i64", "u8"}))));
+    const std::string wide = cast(fresh(fmt::format("expand_dims(%{}) {{axes = (1, 2)}}", rows)), "i64");
+    const std::string key = chance(0.8) ? "j" : op(pick({"add", "sub"}), "j", "step");
+    const std::string seen = chance(0.5) ? op("less", key, wide) : op(pick({"greater", "greater_equal"}), wide, key);
+    return where(seen, inverted_ ? "low" : "zero", inverted_ ? "zero" : "low");
   }
 
   // What a wrong arithmetic takes for a mask.

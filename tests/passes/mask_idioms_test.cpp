@@ -243,6 +243,31 @@ TEST(MaskIdioms, FillsWhereACausalBiasAndTheEntryAreZero) {
             "the bias of attention 'Attention' (%a) is not known element by element: no scalar form inside a kernel: scatter_nd (%bias)");
 }
 
+// As ONNX Runtime's optimizer writes a mask: how many rows take part, which must be the first.
+TEST(MaskIdioms, KeysComparedWithTheNumberOfRows) {
+  const std::string counted = positions + R"(
+  %narrow = cast(%m) {to = i32}
+  %rows = reduce_sum(%narrow) {axes = (1), keepdims = 0}
+  %wide_rows = cast(%rows) {to = i64}
+  %rows4 = expand_dims(%wide_rows) {axes = (1, 2, 3)}
+  %seen = less(%range, %rows4)
+  %zero = constant(f32 () [0])
+  %low = constant(f32 () [-10000])
+  %bias = where(%seen, %zero, %low)
+)";
+  expect_same({.bias = counted, .tail = mean_pooling, .results = "%h, %mean"}, DType::I64);
+  const PackingResult result = remove_padding(module_of({.bias = counted}), PackedForm::Zeroed);
+  ASSERT_TRUE(result.packed);
+  EXPECT_TRUE(result.packed->plan.leading_rows);
+  EXPECT_TRUE(result.packed->plan.question.steps.empty());
+  const std::string another =
+      "the bias of attention 'Attention' (%a) is not known element by element: the number of rows that a mask leaves is "
+      "more than compared with a key";
+  EXPECT_EQ(refusal({.bias = replaced(counted, "less(%range, %rows4)", "less_equal(%range, %rows4)")}), another);
+  EXPECT_EQ(refusal({.bias = replaced(counted, "where(%seen, %zero, %low)", "where(%seen, %low, %zero)")}),
+            "the entries of %m that are counted are those of hidden keys in attention 'Attention' (%a)");
+}
+
 // As torch's dynamo exports a mask: every entry through its indices.
 TEST(MaskIdioms, EntriesGatheredByTheirIndices) {
   const std::string gathered = numbers + positions + R"(

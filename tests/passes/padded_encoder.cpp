@@ -95,6 +95,18 @@ Tensor mask_entries(DType dtype, std::int64_t kept) {
   return mask;
 }
 
+// The same number of rows in every sequence, those that take part first.
+Tensor with_leading_rows(const Tensor& mask, std::int64_t kept) {
+  Tensor sorted(mask.dtype(), mask.dims());
+  const std::int64_t length = mask.dims()[1];
+  for (std::int64_t b = 0; b < mask.dims()[0]; ++b) {
+    std::int64_t rows = 0;
+    for (std::int64_t s = 0; s < length; ++s) rows += mask.integer_at(b * length + s) == kept ? 1 : 0;
+    for (std::int64_t s = 0; s < length; ++s) sorted.set_integer(b * length + s, s < rows ? kept : 1 - kept);
+  }
+  return sorted;
+}
+
 bool takes_part(const Tensor& mask, std::int64_t kept, std::int64_t at) {
   return (is_float(mask.dtype()) ? static_cast<std::int64_t>(mask.real_at(at)) : mask.integer_at(at)) == kept;
 }
@@ -154,7 +166,8 @@ void expect_same(const Encoder& encoder, DType mask_dtype, std::int64_t kept) {
   ASSERT_EQ(result.packed->plan.kept_entry, kept);
   verify(result.packed->module);
   const bool by_ids = encoder.mask == "%ids";
-  const Tensor mask = by_ids ? masked_ids() : mask_entries(mask_dtype, kept);
+  Tensor mask = by_ids ? masked_ids() : mask_entries(mask_dtype, kept);
+  if (result.packed->plan.leading_rows) mask = with_leading_rows(mask, kept);
   const std::vector<Tensor> inputs = by_ids ? std::vector{mask} : std::vector{ids(), mask};
   const Tensor truths = runtime::row_truths({.question = result.packed->plan.question}, mask);
   const auto expected = evaluate(padded, padded.functions[0], inputs);
