@@ -205,7 +205,8 @@ ValueId Windows::tiled(ValueId x) const {
 
 ValueId Windows::over(ValueId x) const {
   // A length that only a run tells would have to be cut to whole windows first, which says its size in a way that grows from layer to layer.
-  if (tiles() && dims_between(node_, x, first_dim, first_dim + count_).known) return tiled(x);
+  const bool single = std::ranges::all_of(strides_, [](std::int64_t stride) { return stride == 1; });
+  if (tiles() && (single || dims_between(node_, x, first_dim, first_dim + count_).known)) return tiled(x);
   ir::Attributes attributes{{"axes", counted_from(first_dim, count_)}, {"strides", strides_}, {"dilations", dilations_}};
   if (!kernel_.known) return node_.emit(Op::dyn_windows, {x, kernel_.value}, std::move(attributes));
   attributes.emplace("sizes", *kernel_.known);
