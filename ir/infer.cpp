@@ -218,7 +218,7 @@ void FunctionInferrer::decide(const Binding& binding, Precondition precondition,
   held_.push_back(precondition);
   if (binding.op == Op::check) return;
   result_.requirements.push_back(
-      {std::move(precondition), describe(function_, binding), binding.results.empty() ? no_value : binding.results[0], argument, axis});
+      {std::move(precondition), source, binding.results.empty() ? no_value : binding.results[0], argument, axis});
 }
 
 // Only ranges of parameter symbols are checked where a call binds them, so only those may rest on a precondition, and only on

@@ -312,6 +312,7 @@ std::optional<ValueId> summed_parameter(const ElementProgram& element, const Bin
 
 // `key < sum` becomes the key's entry. `sums`: by buffer of a sum, the buffer of what it sums. Throws NoLoopForm where a sum is read in another way.
 void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int32_t>& sums) {
+  if (sums.empty()) return;
   std::vector<ScalarStep>& steps = bias.program.steps;
   std::map<std::int32_t, std::int32_t> sum_of;  // steps that are a sum, by the Load that they come from
   const auto other_use = [] { throw NoLoopForm{"the number of rows that a mask leaves is more than compared with a key"}; };

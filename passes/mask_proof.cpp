@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/scalar.h"
+#include "passes/views.h"
 
 namespace anydim::passes {
 
@@ -141,9 +142,8 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
 // Whether the host and every kernel answer alike: kernels differ in a function's last bits, and need not round between ops on narrow floats.
 bool is_exact(const ScalarProgram& question) {
   return std::ranges::none_of(question.steps, [](const ScalarStep& step) {
-    const bool narrow = step.dtype == DType::F16 || step.dtype == DType::BF16;
     const bool computes = step.kind == ScalarStep::Kind::Apply && step.op != Op::cast && step.op != Op::where;
-    return computes && is_float(step.dtype) && (narrow || is_function_of_reals(step.op));
+    return computes && is_float(step.dtype) && (is_half(step.dtype) || is_function_of_reals(step.op));
   });
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "passes/pattern.h"
+#include "passes/views.h"
 
 namespace anydim::passes {
 
@@ -8,14 +9,11 @@ using namespace ir;
 
 namespace {
 
-bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
 // Attention of 16-bit numbers may be computed in f32 from its operands to its result: what it rounds in between is left out, conversions with it.
 ValueId without_cast(const PatternGraph& graph, ValueId value) {
-  const Binding* cast = graph.applied(value, Op::cast);
-  if (cast == nullptr) return value;
-  const DType from = graph.type(cast->operands[0]).dtype, to = graph.type(value).dtype;
-  return (is_half(from) && to == DType::F32) || (from == DType::F32 && is_half(to)) ? cast->operands[0] : value;
+  const Binding* found = graph.definition(value);
+  if (found == nullptr) return value;
+  return is_widening(graph.function(), *found) || is_narrowing(graph.function(), *found) ? found->operands[0] : value;
 }
 
 // A value without the numbers that it is multiplied and divided by; without conversions where `half`.

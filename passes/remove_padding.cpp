@@ -8,10 +8,10 @@ namespace anydim::passes {
 
 namespace {
 
-PackingResult packed_by(const ir::Module& module, PackedForm form, MaskReading reading) {
+PackingResult packed_by(RowPacker& packer) {
   try {
     PackedModule packed;
-    packed.module.functions.push_back(RowPacker(module.functions.at(0), form, reading).run(packed.plan));
+    packed.module.functions.push_back(packer.run(packed.plan));
     ir::infer_types(packed.module);
     return {.packed = std::move(packed)};
   } catch (const CannotPack& cannot) {
@@ -22,10 +22,12 @@ PackingResult packed_by(const ir::Module& module, PackedForm form, MaskReading r
 }  // namespace
 
 PackingResult remove_padding(const ir::Module& module, PackedForm form) {
-  PackingResult any = packed_by(module, form, MaskReading::Any);
-  if (any.packed) return any;
-  PackingResult entries = packed_by(module, form, MaskReading::Entries);
-  return entries.packed ? std::move(entries) : std::move(any);
+  RowPacker any(module.functions.at(0), form, MaskReading::Any);
+  PackingResult result = packed_by(any);
+  if (result.packed || !any.asks_question()) return result;
+  RowPacker entries(module.functions.at(0), form, MaskReading::Entries);
+  PackingResult other = packed_by(entries);
+  return other.packed ? std::move(other) : std::move(result);
 }
 
 }  // namespace anydim::passes

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "ir/error.h"
 #include "ir/expand.h"
+#include "ir/scalar_access.h"
 
 namespace anydim::passes {
 
@@ -16,6 +18,11 @@ RowPacker::RowPacker(const Function& padded, PackedForm form, MaskReading readin
     : padded_(padded), form_(form), reading_(reading), definitions_(padded.values.size(), nullptr) {
   for (const Binding& binding : padded.body.bindings)
     for (const ValueId result : binding.results) definitions_[result] = &binding;
+}
+
+bool RowPacker::asks_question() const {
+  const auto asks = [](const MaskFinding& finding) { return !finding.question.steps.empty(); };
+  return asks(mask_) || std::ranges::any_of(masks_, [&](const auto& one) { return one.second.finding && asks(*one.second.finding); });
 }
 
 void RowPacker::refuse(const Binding& binding, const std::string& why) const {
@@ -31,7 +38,6 @@ void RowPacker::find_rows() {
     plan_.mask = mask_.mask;
     plan_.question = mask_.question;
     plan_.kept = mask_.kept;
-    plan_.leading_rows = mask_.leading;
     plan_.kept_entry = mask_.kept_entry;
     plan_.hidden_entry = mask_.hidden_entry;
     const Dims& dims = type(plan_.mask).dims;
@@ -162,6 +168,13 @@ ValueId RowPacker::add(Op op, std::vector<ValueId> operands, Attributes attribut
   return result;
 }
 
+ValueId RowPacker::number(DType dtype, double value, const Binding& like) {
+  Tensor tensor(dtype, {});
+  if (is_float(dtype)) tensor.set_real(0, value);
+  else tensor.set_integer(0, static_cast<std::int64_t>(value));
+  return add(Op::constant, {}, {{"value", std::move(tensor)}}, like);
+}
+
 ValueId RowPacker::reshaped(ValueId value, const Dims& dims, const Binding& like) {
   const ValueId shape = add(Op::shape, {}, {}, like, dims);
   return add(Op::dyn_reshape, {value, shape}, {}, like);
@@ -186,11 +199,8 @@ ValueId RowPacker::pack_parameter(ValueId value, const RowAxes& axes) {
   const Binding like{.results = {value}, .source = padded_.values[value].name};
   if (form_ == PackedForm::Ragged) {
     // Only the mask: the others were packed from the start.
-    Tensor kept(type(value).dtype, {});
-    if (is_float(kept.dtype())) kept.set_real(0, static_cast<double>(plan_.kept_entry));
-    else kept.set_integer(0, plan_.kept_entry);
-    const ValueId number = add(Op::constant, {}, {{"value", std::move(kept)}}, like);
-    return add(Op::dyn_broadcast_to, {number, add(Op::shape, {}, {}, like, {tokens_})}, {}, like);
+    const ValueId kept = number(type(value).dtype, static_cast<double>(plan_.kept_entry), like);
+    return add(Op::dyn_broadcast_to, {kept, add(Op::shape, {}, {}, like, {tokens_})}, {}, like);
   }
   if (!axes.leading()) throw CannotPack{fmt::format("batch and sequence are not the first dims of input %{}", padded_.values[value].name)};
   ValueId rows = plain_.at(value);
@@ -267,9 +277,7 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
       // A table that has no rows, read at each row's index.
       const ValueId table = binding.operands[0], indices = binding.operands[1];
       if (const auto from = row_axes(table); from && !holds_rows(indices)) {
-        std::int64_t axis = integer_attribute(binding, "axis");
-        if (axis < 0) axis += static_cast<std::int64_t>(type(table).rank());
-        const auto along = static_cast<std::size_t>(axis);
+        const std::size_t along = axis_from_front(binding, type(table).rank());
         if (along == from->batch || along == from->sequence) refuse(binding, "picks among rows");
         return add(Op::gather, {packed(table), plain(indices)}, {{"axis", static_cast<std::int64_t>(from->packed(along))}}, binding);
       }
@@ -297,17 +305,10 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
 // One number everywhere.
 ValueId RowPacker::packed_fill(const Binding& binding, const RowAxes& axes) {
   const TensorType& filled = type(binding.results[0]);
-  ValueId number = no_value;
-  if (binding.op == Op::full || binding.op == Op::dyn_full) {
-    number = plain(binding.operands[0]);
-  } else {
-    Tensor element(filled.dtype, {});
-    const bool one = binding.op == Op::ones || binding.op == Op::dyn_ones;
-    if (is_float(filled.dtype)) element.set_real(0, one ? 1 : 0);
-    else element.set_integer(0, one ? 1 : 0);
-    number = add(Op::constant, {}, {{"value", std::move(element)}}, binding);
-  }
-  return add(Op::dyn_broadcast_to, {number, add(Op::shape, {}, {}, binding, packed_dims(filled.dims, axes))}, {}, binding);
+  const bool given = binding.op == Op::full || binding.op == Op::dyn_full;
+  const bool one = binding.op == Op::ones || binding.op == Op::dyn_ones;
+  const ValueId element = given ? plain(binding.operands[0]) : number(filled.dtype, one ? 1 : 0, binding);
+  return add(Op::dyn_broadcast_to, {element, add(Op::shape, {}, {}, binding, packed_dims(filled.dims, axes))}, {}, binding);
 }
 
 // Rows stand one after the other where nothing but dims of 1 comes before them.
@@ -321,18 +322,12 @@ bool RowPacker::rows_first(ValueId value, const RowAxes& axes) const {
 
 namespace {
 
-// The product of the extents in [first, last), where that is one dim.
-Dim product_of(const std::vector<Dim>& dims, std::size_t first, std::size_t last) {
-  Dim product = 1;
-  for (std::size_t axis = first; axis < last; ++axis) product = product * dims[axis];
-  return product;
-}
-
 // Whether a reshape leaves batch and sequence whole and where they are: as many elements before, between and behind them.
 bool keeps_rows(const std::vector<Dim>& from, const RowAxes& a, const std::vector<Dim>& to, const RowAxes& b) {
   if (a.merged() != b.merged() || (a.batch < a.sequence) != (b.batch < b.sequence)) return false;
   const auto same = [&](std::size_t from_first, std::size_t from_last, std::size_t to_first, std::size_t to_last) {
-    return product_of(from, from_first, from_last) == product_of(to, to_first, to_last);
+    return product(std::span(from).subspan(from_first, from_last - from_first)) ==
+           product(std::span(to).subspan(to_first, to_last - to_first));
   };
   const std::size_t a_first = std::min(a.batch, a.sequence), a_last = std::max(a.batch, a.sequence);
   const std::size_t b_first = std::min(b.batch, b.sequence), b_last = std::max(b.batch, b.sequence);
@@ -372,9 +367,7 @@ ValueId RowPacker::pack_transpose(const Binding& binding, const RowAxes& axes) {
 
 ValueId RowPacker::pack_along(const Binding& binding, ValueId value, const RowAxes& axes) {
   const std::size_t rank = type(value).rank();
-  std::int64_t axis = integer_attribute(binding, "axis");
-  if (axis < 0) axis += static_cast<std::int64_t>(rank);
-  const auto along = static_cast<std::size_t>(axis);
+  const std::size_t along = axis_from_front(binding, rank);
   const bool onwards = binding.op == Op::layer_norm;
   if (along == axes.batch || along == axes.sequence || (onwards && (along < axes.batch || along < axes.sequence)))
     refuse(binding, "works across rows");
@@ -472,7 +465,7 @@ ValueId RowPacker::without_nan_weights(const Binding& binding, ValueId weighted,
   for (std::int64_t axis = 0; axis < rank; ++axis)
     if (axis != row) first.push_back(axis);
   for (std::int64_t axis = 0; axis < rank; ++axis) back.push_back(std::ranges::find(first, axis) - first.begin());
-  const ValueId zero = add(Op::constant, {}, {{"value", Tensor(type(binding.results[0]).dtype, {})}}, binding);
+  const ValueId zero = number(type(binding.results[0]).dtype, 0, binding);
   const ValueId none = add(Op::transpose, {add(Op::mul, {values, zero}, {}, binding)}, {{"perm", first}}, binding);
   const ValueId sums = add(Op::segment_sum, {none, parameter(&PackingPlan::offsets, "offsets", {batch_ + 1})}, {}, binding);
   const ValueId sequences = parameter(&PackingPlan::sequences, "sequences", {tokens_});

@@ -65,6 +65,8 @@ class RowPacker {
 
   // The packed function, without types; `plan` speaks of its parameters. Throws CannotPack.
   ir::Function run(PackingPlan& plan);
+  // Whether run() read some mask as the answer to a question of its entries, so that MaskReading::Entries may say more.
+  bool asks_question() const;
 
  private:
   using Dims = std::vector<ir::Dim>;
@@ -116,6 +118,7 @@ class RowPacker {
 
   // New bindings in the packed function.
   ir::ValueId add(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, const ir::Binding& like, const Dims& dims = {});
+  ir::ValueId number(ir::DType dtype, double value, const ir::Binding& like);  // rank 0
   ir::ValueId reshaped(ir::ValueId value, const Dims& dims, const ir::Binding& like);
   ir::ValueId squeezed(ir::ValueId value, std::vector<std::int64_t> axes, const ir::Binding& like);
   ir::ValueId parameter(ir::ValueId PackingPlan::* which, const char* name, Dims dims);

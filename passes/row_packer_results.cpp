@@ -72,11 +72,8 @@ ValueId RowPacker::reduce_rows(const Binding& binding) {
     const bool chosen = definition(source) != nullptr && definition(source)->op == Op::where;
     if (!hidden || !chosen || (largest ? range.low < *hidden : range.high > *hidden))
       refuse(binding, fmt::format("compares rows of %{} that hidden ones may change", name));
-    Tensor number(type(source).dtype, {});
-    if (is_float(number.dtype())) number.set_real(0, *hidden);
-    else number.set_integer(0, static_cast<std::int64_t>(*hidden));
     const ValueId found = add(largest ? Op::segment_max : Op::segment_min, {packed(source), offsets}, {}, binding);
-    result = add(largest ? Op::max : Op::min, {found, add(Op::constant, {}, {{"value", std::move(number)}}, binding)}, {}, binding);
+    result = add(largest ? Op::max : Op::min, {found, number(type(source).dtype, *hidden, binding)}, {}, binding);
   } else {
     if (hidden != 0.0) refuse(binding, fmt::format("sums rows of %{} that are not provably 0 where hidden", name));
     if (all) {
@@ -97,9 +94,7 @@ ValueId RowPacker::reduce_rows(const Binding& binding) {
 // after those that take part they are not counted.
 ValueId RowPacker::count_rows(const Binding& binding, const RowAxes& axes) {
   const TensorType& of = type(binding.operands[0]);
-  std::int64_t axis = integer_attribute(binding, "axis");
-  if (axis < 0) axis += static_cast<std::int64_t>(of.rank());
-  if (axes.merged() || !axes.leading() || static_cast<std::size_t>(axis) != axes.sequence || is_float(of.dtype) ||
+  if (axes.merged() || !axes.leading() || axis_from_front(binding, of.rank()) != axes.sequence || is_float(of.dtype) ||
       integer_attribute(binding, "reverse") != 0)
     refuse(binding, "works across rows");
   plan_.leading_rows = true;
@@ -184,16 +179,12 @@ ValueId RowPacker::unpacked(ValueId value) {
   const Dims& dims = type(value).dims;
   const Dim slots = batch_ * sequence_;
   const ValueId places = parameter(&PackingPlan::places, "places", {slots});
-  const auto number = [&](DType dtype) {
-    Tensor zero(dtype, {});
-    return add(Op::constant, {}, {{"value", std::move(zero)}}, like);
-  };
-  const ValueId zero = number(DType::I64);
+  const ValueId zero = number(DType::I64, 0, like);
   const ValueId rows = add(Op::gather, {packed(value), add(Op::max, {places, zero}, {}, like)}, {{"axis", std::int64_t{0}}}, like);
   Dims one_each{slots};
   one_each.resize(axes.merged() ? dims.size() : dims.size() - 1, Dim(1));
   const ValueId hidden = reshaped(add(Op::less, {places, zero}, {}, like), one_each, like);
-  const ValueId kept = add(Op::where, {hidden, number(type(value).dtype), rows}, {}, like);
+  const ValueId kept = add(Op::where, {hidden, number(type(value).dtype, 0, like), rows}, {}, like);
   return reshaped(kept, dims, like);
 }
 

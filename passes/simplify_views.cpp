@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/infer.h"
 #include "ir/scalar_access.h"
 #include "passes/bias_program.h"
 #include "passes/rewrite.h"
@@ -201,9 +202,7 @@ class Simplifying {
     const ValueId result = last.results[0];
     const std::vector<Dim> to = dims(result);
     if (std::ranges::all_of(to, [](const Dim& dim) { return dim.is_constant(); })) {
-      Axes shape;
-      for (const Dim& dim : to) shape.push_back(*dim.constant());
-      emit(Op::reshape, source, {{"shape", shape}}, {}, last, result);
+      emit(Op::reshape, source, {{"shape", constant_extents(to)}}, {}, last, result);
       return true;
     }
     const TensorType vector{DType::I64, {static_cast<std::int64_t>(to.size())}};

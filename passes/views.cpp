@@ -6,8 +6,6 @@ using namespace ir;
 
 namespace {
 
-bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
 bool is_cast(const Function& function, const Binding& binding, bool from_half, bool to_half) {
   if (binding.op != Op::cast) return false;
   const DType from = function.tensor_type(binding.operands[0]).dtype, to = function.tensor_type(binding.results[0]).dtype;
@@ -15,6 +13,8 @@ bool is_cast(const Function& function, const Binding& binding, bool from_half, b
 }
 
 }  // namespace
+
+bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
 bool is_view(Op op) {
   if (info(op).has(traits::reshapes)) return true;

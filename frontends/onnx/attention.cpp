@@ -1,6 +1,7 @@
 #include "frontends/onnx/attention.h"
 
 #include <fmt/format.h>
+#include <cmath>
 
 #include <limits>
 
@@ -82,10 +83,6 @@ ValueId repeat_heads(Node& node, ValueId x, std::int64_t times) {
   return times == 1 ? x : node.emit(Op::repeat, {x}, {{"repeats", times}, {"axis", std::int64_t{1}}});
 }
 
-ValueId last_part(Node& node, ValueId x, std::int64_t first, std::int64_t last, std::int64_t step) {
-  return node.emit(Op::strided_slice, {x}, {{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{-1}}, {"steps", Ints{step}}});
-}
-
 ValueId extended(Node& node, ValueId mask, ValueId keys, double fill) {
   const ValueId zero = node.index_vector({0});
   const ValueId missing = node.emit(Op::max, {node.emit(Op::sub, {keys, node.dim_of(mask, -1)}), zero});
@@ -110,6 +107,12 @@ ValueId keys_seen(Node& node, const Window& window, ValueId rows, ValueId keys) 
   if (window.left) bound(Op::greater_equal, -*window.left);
   if (window.right) bound(Op::less_equal, *window.right);
   return seen;
+}
+
+double default_scale(Node& node, ValueId q) {
+  const auto size = node.extent(q, 3);
+  if (!size) node.unsupported("has heads of a size that is not known before it runs, and no attribute 'scale'");
+  return 1 / std::sqrt(static_cast<double>(*size));
 }
 
 AttentionResult emit_attention(Node& node, const AttentionParts& parts, std::optional<AttentionStep> wanted) {
@@ -150,8 +153,8 @@ AttentionResult emit_attention(Node& node, const AttentionParts& parts, std::opt
 
 ValueId rotated(Node& node, ValueId x, ValueId cos, ValueId sin, std::int64_t width, bool interleaved) {
   const std::int64_t half = width / 2;
-  const ValueId first = interleaved ? last_part(node, x, 0, width, 2) : last_part(node, x, 0, half);
-  const ValueId second = interleaved ? last_part(node, x, 1, width, 2) : last_part(node, x, half, width);
+  const ValueId first = interleaved ? node.slice(x, -1, 0, width, 2) : node.slice(x, -1, 0, half);
+  const ValueId second = interleaved ? node.slice(x, -1, 1, width, 2) : node.slice(x, -1, half, width);
   cos = node.with_axes(cos, {1});
   sin = node.with_axes(sin, {1});
   const auto turned = [&](Op op, ValueId a, ValueId b) {
@@ -163,7 +166,7 @@ ValueId rotated(Node& node, ValueId x, ValueId cos, ValueId sin, std::int64_t wi
     const ValueId pairs = node.emit(Op::concat, {node.with_axes(real, {4}), node.with_axes(imaginary, {4})}, {{"axis", std::int64_t{4}}});
     parts = {reshaped_like(node, pairs, {0, 0, 0, width})};
   }
-  if (node.extent(x, -1) != width) parts.push_back(last_part(node, x, width, std::numeric_limits<std::int64_t>::max()));
+  if (node.extent(x, -1) != width) parts.push_back(node.slice(x, -1, width, std::numeric_limits<std::int64_t>::max()));
   return parts.size() == 1 ? parts[0] : node.emit(Op::concat, std::move(parts), {{"axis", std::int64_t{3}}});
 }
 

@@ -18,9 +18,6 @@ ir::ValueId after_past(Node& node, ir::ValueId past, ir::ValueId x);
 // Each head of x as often, one after the other.
 ir::ValueId repeat_heads(Node& node, ir::ValueId x, std::int64_t times);
 
-// The elements [first, last) of the last dim.
-ir::ValueId last_part(Node& node, ir::ValueId x, std::int64_t first, std::int64_t last, std::int64_t step = 1);
-
 // Which keys a query sees: bools [rows, keys], or [batch, 1, rows, keys] where `offset` has a batch.
 struct Window {
   bool causal = false;
@@ -33,6 +30,9 @@ ir::ValueId keys_seen(Node& node, const Window& window, ir::ValueId rows, ir::Va
 ir::ValueId extended(Node& node, ir::ValueId mask, ir::ValueId keys, double fill);
 // Both conditions; each may be missing.
 ir::ValueId both(Node& node, ir::ValueId a, ir::ValueId b);
+
+// 1 / sqrt(size of a head) of q [batch, heads, rows, size]. Unsupported where the size is not known.
+double default_scale(Node& node, ir::ValueId q);
 
 struct AttentionParts {
   ir::ValueId q = ir::no_value, k = ir::no_value, v = ir::no_value;  // of as many heads

@@ -1,6 +1,7 @@
 // Activations without an op of their own, as ONNX defines them.
 #include <fmt/format.h>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
 
@@ -107,15 +108,10 @@ void import_softsign(Node& node) {
   node.output(0, node.emit(Op::div, {x, node.emit(Op::add, {node.emit(Op::abs, {x}), like(node, 1)})}));
 }
 
-namespace {
-
-// x sigmoid(alpha x)
 ValueId swish(Node& node, ValueId x, double alpha) {
-  const ValueId inside = alpha == 1 ? x : node.emit(Op::mul, {x, like(node, alpha)});
+  const ValueId inside = alpha == 1 ? x : node.emit(Op::mul, {x, node.scalar(node.dtype(x), alpha)});
   return node.emit(Op::mul, {x, node.emit(Op::sigmoid, {inside})});
 }
-
-}  // namespace
 
 void import_swish(Node& node) { node.output(0, swish(node, node.operand(0), node.real("alpha", 1))); }
 

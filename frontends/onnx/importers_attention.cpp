@@ -27,12 +27,7 @@ std::int64_t heads_shared(Node& node, ValueId q, ValueId k) {
   return *query_heads / *key_heads;
 }
 
-double scale_of(Node& node, ValueId q) {
-  if (node.has_attribute("scale")) return node.real("scale");
-  const auto size = node.extent(q, 3);
-  if (!size) node.unsupported("has heads of a size that is not known before it runs, and no attribute 'scale'");
-  return 1 / std::sqrt(static_cast<double>(*size));
-}
+double scale_of(Node& node, ValueId q) { return node.has_attribute("scale") ? node.real("scale") : default_scale(node, q); }
 
 std::optional<DType> softmax_dtype(Node& node) {
   if (!node.has_attribute("softmax_precision")) return std::nullopt;

@@ -18,11 +18,6 @@ using ir::ValueId;
 
 namespace {
 
-std::optional<std::int64_t> known_dim(Node& node, ValueId value, std::size_t axis) {
-  const std::vector<Dim>* dims = node.dims(value);
-  return dims == nullptr ? std::nullopt : (*dims)[axis].constant();
-}
-
 ValueId quotient(Node& node, ValueId vector, std::int64_t divisor) {
   return divisor == 1 ? vector : node.emit(Op::div, {vector, node.index_vector({divisor})});
 }
@@ -39,7 +34,7 @@ std::int64_t groups_of(Node& node) {
 
 // `of` channels must be whole groups, and as many as the weight takes.
 void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) {
-  const auto channels = known_dim(node, x, 1), outputs = known_dim(node, weight, 0), taken = known_dim(node, weight, 1);
+  const auto channels = node.extent(x, 1), outputs = node.extent(weight, 0), taken = node.extent(weight, 1);
   if (channels && *channels % groups != 0) {
     node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0", groups, *channels));
   }
@@ -56,13 +51,11 @@ void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) 
 ValueId with_bias(Node& node, ValueId y, ValueId bias, std::size_t count) {
   if (bias == ir::no_value) return y;
   if (node.rank(bias) != 1) node.malformed(fmt::format("takes a bias of rank 1, got rank {}", node.rank(bias)));
-  const auto channels = known_dim(node, y, 1), given = known_dim(node, bias, 0);
+  const auto channels = node.extent(y, 1), given = node.extent(bias, 0);
   if (channels && given && *channels != *given) {
     node.malformed(fmt::format("takes a bias of {} elements, one for each output, got {}", *channels, *given));
   }
-  std::vector<std::int64_t> after;
-  for (std::size_t i = 0; i < count; ++i) after.push_back(static_cast<std::int64_t>(i) + 1);
-  return node.emit(Op::add, {y, node.with_axes(bias, std::move(after))});
+  return node.emit(Op::add, {y, node.with_axes(bias, axes_between(1, count + 1))});
 }
 
 // The weight [M, channels of a group, places...] as a matrix a group: [M, depth], or [groups, M / groups, depth].
@@ -76,13 +69,10 @@ ValueId weight_matrix(Node& node, ValueId weight, std::int64_t groups) {
 ValueId depthwise(Node& node, const Windows& windows, ValueId moved, ValueId weight) {
   const std::size_t count = windows.count();
   const std::vector<std::int64_t> one_place(count - 1, 0);
-  const auto channels = known_dim(node, moved, 1), outputs = known_dim(node, weight, 0);
-  std::vector<std::int64_t> places;
-  for (std::size_t i = 0; i + 1 < count; ++i) places.push_back(static_cast<std::int64_t>(i) + 1);
+  const auto channels = node.extent(moved, 1), outputs = node.extent(weight, 0);
+  const std::vector<std::int64_t> places = axes_between(1, count);
   const auto sum = [&](ValueId value, std::size_t from) {
-    std::vector<std::int64_t> axes;
-    for (std::size_t i = 0; i < count; ++i) axes.push_back(static_cast<std::int64_t>(from + i));
-    return node.emit(Op::reduce_sum, {value}, {{"axes", axes}});
+    return node.emit(Op::reduce_sum, {value}, {{"axes", axes_between(from, from + count)}});
   };
   if (channels && outputs && *channels == *outputs) {
     // The weight's dim of 1 channel stands for the first place.
@@ -101,7 +91,7 @@ ValueId depthwise(Node& node, const Windows& windows, ValueId moved, ValueId wei
 // windows.over(x) [N, C, places..., window...] times the weight [M, C / groups, window...].
 ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId weight, std::int64_t groups) {
   const std::size_t count = windows.count();
-  if (groups > 1 && known_dim(node, weight, 1) == 1) return depthwise(node, windows, moved, weight);
+  if (groups > 1 && node.extent(weight, 1) == 1) return depthwise(node, windows, moved, weight);
   std::vector<std::int64_t> order{0, 1};
   for (const std::int64_t axis : windows.window_axes()) order.push_back(axis);
   for (std::size_t i = 0; i < count; ++i) order.push_back(static_cast<std::int64_t>(i) + 2);
@@ -197,7 +187,7 @@ void import_transposed_convolution(Node& node) {
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
   const std::size_t count = windows.count();
   const std::int64_t groups = groups_of(node);
-  const auto channels = known_dim(node, x, 1), inputs = known_dim(node, weight, 0);
+  const auto channels = node.extent(x, 1), inputs = node.extent(weight, 0);
   if (channels && *channels % groups != 0) {
     node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0", groups, *channels));
   }

@@ -19,12 +19,6 @@ namespace {
 
 ValueId reduced(Node& node, Op op, ValueId x, std::vector<std::int64_t> axes) { return node.emit(op, {x}, {{"axes", std::move(axes)}}); }
 
-std::vector<std::int64_t> axes_from_2(std::size_t rank) {
-  std::vector<std::int64_t> axes;
-  for (std::size_t i = 2; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  return axes;
-}
-
 Windows pooling_windows(Node& node, int first_opset_of_ceil_mode) {
   const ValueId x = node.operand(0);
   Windows windows(node, x, Windows::kernel_attribute(node, x));
@@ -134,12 +128,12 @@ void import_lp_pool(Node& node) {
 
 void import_global_pool(Node& node, Op op) {
   const ValueId x = node.operand(0);
-  node.output(0, node.emit(op, {x}, {{"axes", axes_from_2(node.rank(x))}, {"keepdims", std::int64_t{1}}}));
+  node.output(0, node.emit(op, {x}, {{"axes", axes_between(2, node.rank(x))}, {"keepdims", std::int64_t{1}}}));
 }
 
 void import_global_lp_pool(Node& node) {
   const ValueId x = node.operand(0);
-  node.output(0, p_norm(node, x, norm_order(node), axes_from_2(node.rank(x)), 1));
+  node.output(0, p_norm(node, x, norm_order(node), axes_between(2, node.rank(x)), 1));
 }
 
 // x's elements at the positions that MaxPool gave, zeros elsewhere. Inputs: x, positions, the result's shape.

@@ -41,10 +41,7 @@ std::int64_t head_count(Node& node, std::string_view name) {
 
 double scale_of(Node& node, ValueId q) {
   const double given = node.real("scale", 0);
-  if (given != 0) return given;
-  const auto size = node.extent(q, 3);
-  if (!size) node.unsupported("has heads of a size that is not known before it runs, and no attribute 'scale'");
-  return 1 / std::sqrt(static_cast<double>(*size));
+  return given != 0 ? given : default_scale(node, q);
 }
 
 void check_ranks_agree(const Node& node, std::string_view first_name, ValueId first, std::string_view second_name, ValueId second) {
@@ -242,7 +239,7 @@ class MultiHead {
   // Of the projections' bias, the elements from `first` on; none for the rest.
   ValueId with_bias(ValueId x, std::int64_t first, std::int64_t last) {
     if (!node_.has_operand(3)) return x;
-    return node_.emit(Op::add, {x, last_part(node_, node_.operand(3), first, last)});
+    return node_.emit(Op::add, {x, node_.slice(node_.operand(3), -1, first, last)});
   }
 
   void read_heads() {
@@ -357,9 +354,9 @@ class GroupQuery {
       node_.malformed(fmt::format("has num_heads + 2 kv_num_heads = {}, which does not divide the {} elements of a row", all, *width));
     }
     const std::int64_t size = *width / all, query = heads_ * size, key = key_heads_ * size;
-    parts_.q = split_heads(node_, last_part(node_, q, 0, query), heads_, "num_heads");
-    parts_.k = split_heads(node_, last_part(node_, q, query, query + key), key_heads_, "kv_num_heads");
-    parts_.v = split_heads(node_, last_part(node_, q, query + key, *width), key_heads_, "kv_num_heads");
+    parts_.q = split_heads(node_, node_.slice(q, -1, 0, query), heads_, "num_heads");
+    parts_.k = split_heads(node_, node_.slice(q, -1, query, query + key), key_heads_, "kv_num_heads");
+    parts_.v = split_heads(node_, node_.slice(q, -1, query + key, *width), key_heads_, "kv_num_heads");
   }
 
   // Of each row of the batch: how many keys there are in all, and how many were there before. A first call, whose keys are all new, has none from before.

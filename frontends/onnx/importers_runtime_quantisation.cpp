@@ -56,10 +56,6 @@ ValueId shaped(Node& node, std::size_t operand, std::string_view name, const Int
   return node.emit(Op::reshape, {value}, {{"shape", dims}});
 }
 
-ValueId slice(Node& node, ValueId x, std::int64_t axis, std::int64_t count) {
-  return node.emit(Op::strided_slice, {x}, {{"starts", Ints{0}}, {"ends", Ints{count}}, {"axes", Ints{axis}}});
-}
-
 }  // namespace
 
 // Inputs: a, b, scale and zero point of b, bias. a is quantised on the way.
@@ -102,7 +98,7 @@ void import_matmul_n_bits(Node& node) {
   if (node.has_operand(3)) {
     if (node.dtype(node.operand(3)) == DType::U8) {
       const std::int64_t bytes = (blocks * bits + 7) / 8;
-      zero = slice(node, unpacked(node, shaped(node, 3, "zero_points", {rows, bytes}), bits), 1, blocks);
+      zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, bytes}), bits), 1, 0, blocks);
     } else {
       zero = shaped(node, 3, "zero_points", {rows, blocks});
     }
@@ -111,7 +107,7 @@ void import_matmul_n_bits(Node& node) {
   const ValueId scale = node.with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
   const ValueId real = node.emit(Op::mul, {node.emit(Op::sub, {weights, zero}), node.cast(scale, dtype)});
   ValueId matrix = node.emit(Op::reshape, {real}, {{"shape", Ints{rows, blocks * block}}});
-  if (blocks * block != width) matrix = slice(node, matrix, 1, width);
+  if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
   const ValueId columns = node.emit(Op::transpose, {matrix}, {{"perm", Ints{1, 0}}});
   node.output(0, with_bias(node, node.emit(Op::matmul, {a, columns}), 5));
 }
@@ -141,7 +137,7 @@ void import_gather_block_quantized(Node& node) {
   const auto rows = [&](ValueId table) { return node.emit(Op::gather, {table, indices}, {{"axis", gathered}}); };
   const DType dtype = node.dtype(scales);
   const auto along = [&](ValueId each) {
-    return slice(node, node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", std::int64_t{-1}}}), -1, width);
+    return node.slice(node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", std::int64_t{-1}}}), -1, 0, width);
   };
   ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
   if (node.has_operand(3)) zero = along(node.cast(unpacked(node, rows(node.operand(3)), bits), dtype));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
@@ -26,13 +27,7 @@ std::vector<ir::Block> one(ir::Block block) {
   return blocks;
 }
 
-ValueId slice(Node& node, ValueId x, std::int64_t axis, std::int64_t first, std::int64_t last) {
-  return node.emit(Op::strided_slice, {x}, {{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{axis}}});
-}
-
 ValueId integer(Node& node, std::int64_t value) { return node.scalar(DType::I64, static_cast<double>(value)); }
-
-ValueId swish(Node& node, ValueId x) { return node.emit(Op::mul, {x, node.emit(Op::sigmoid, {x})}); }
 
 }  // namespace
 
@@ -104,12 +99,12 @@ void import_causal_conv(Node& node) {
   ValueId sum = node.has_operand(2) ? node.with_axes(node.cast(node.operand(2), computed), {1}) : no_value;
   for (std::int64_t i = 0; i < *taps; ++i) {
     const std::int64_t end = i + 1 == *taps ? std::numeric_limits<std::int64_t>::max() : i + 1 - *taps;
-    const ValueId term = node.emit(Op::mul, {slice(node, wide, 2, i, end), slice(node, kernel, 1, i, i + 1)});
+    const ValueId term = node.emit(Op::mul, {node.slice(wide, 2, i, end), node.slice(kernel, 1, i, i + 1)});
     sum = sum == no_value ? term : node.emit(Op::add, {sum, term});
   }
   node.output(0, node.cast(activation == "none" ? sum : swish(node, sum), dtype));
   const std::int64_t first = *taps == 1 ? std::numeric_limits<std::int64_t>::max() : 1 - *taps;
-  node.output(1, slice(node, all, 2, first, std::numeric_limits<std::int64_t>::max()));
+  node.output(1, node.slice(all, 2, first, std::numeric_limits<std::int64_t>::max()));
 }
 
 // A loop over steps that decays, corrects, writes and reads a state [batch, heads, key size, value size], in f32 or wider.

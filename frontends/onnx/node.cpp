@@ -171,6 +171,13 @@ ir::ValueId Node::without_axes(ir::ValueId value, std::vector<std::int64_t> axes
   return emit(ir::Op::squeeze, {value}, {{"axes", std::move(axes)}});
 }
 
+ir::ValueId Node::slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last, std::int64_t step) {
+  using Ints = std::vector<std::int64_t>;
+  ir::Attributes attributes{{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{axis}}};
+  if (step != 1) attributes.emplace("steps", Ints{step});
+  return emit(ir::Op::strided_slice, {value}, std::move(attributes));
+}
+
 ir::ValueId Node::positions(ir::ValueId extent) {
   const ir::ValueId stop = without_axes(extent, {0});
   return emit(ir::Op::dyn_arange, {scalar(ir::DType::I64, 0), stop, scalar(ir::DType::I64, 1)});

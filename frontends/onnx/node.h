@@ -93,7 +93,9 @@ class Node {
   ir::ValueId reshaped(ir::ValueId value, std::vector<ir::ValueId> dims);
   ir::ValueId with_axes(ir::ValueId value, std::vector<std::int64_t> axes);     // dims of 1 inserted: axes of the result
   ir::ValueId without_axes(ir::ValueId value, std::vector<std::int64_t> axes);  // dims of 1 removed
-  ir::ValueId positions(ir::ValueId extent);                                    // 0, 1, 2, ... below a vector of one element
+  // The elements [first, last) of an axis, counted from the end where negative, or every `step`-th of them.
+  ir::ValueId slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last, std::int64_t step = 1);
+  ir::ValueId positions(ir::ValueId extent);  // 0, 1, 2, ... below a vector of one element
 
   // Control flow. A block is open from open_block() to close_block(); bindings that are emitted meanwhile are its own.
   ir::ValueId parameter(ir::DType dtype, int lists = 0);  // of a block

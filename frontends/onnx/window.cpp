@@ -35,13 +35,13 @@ bool compute(Op op, std::int64_t a, std::int64_t b, std::int64_t& result) {
   }
 }
 
-std::vector<std::int64_t> counted_from(std::size_t first, std::size_t count) {
+}  // namespace
+
+std::vector<std::int64_t> axes_between(std::size_t first, std::size_t last) {
   std::vector<std::int64_t> axes;
-  for (std::size_t i = 0; i < count; ++i) axes.push_back(static_cast<std::int64_t>(first + i));
+  for (std::size_t axis = first; axis < last; ++axis) axes.push_back(static_cast<std::int64_t>(axis));
   return axes;
 }
-
-}  // namespace
 
 bool Sizes::all(std::int64_t element) const {
   return known && std::ranges::all_of(*known, [&](std::int64_t one) { return one == element; });
@@ -175,7 +175,7 @@ ValueId Windows::pad(ValueId x, ValueId fill, std::vector<std::int64_t> axes, co
 }
 
 ValueId Windows::padded(ValueId x, ValueId fill) const {
-  return pad(x, fill, counted_from(first_dim, count_), before_, combine(node_, Op::add, after_, extra_));
+  return pad(x, fill, axes_between(first_dim, first_dim + count_), before_, combine(node_, Op::add, after_, extra_));
 }
 
 // Windows that lie side by side, so that each element is in one at most.
@@ -188,7 +188,7 @@ ValueId Windows::tiled(ValueId x) const {
   if (!extents.known || *extents.known != *used.known) {
     const std::vector<std::int64_t> zeros(count_, 0);
     x = node_.emit(Op::dyn_strided_slice,
-                   {x, node_.index_vector(zeros), vector_of(node_, used), node_.index_vector(counted_from(first_dim, count_))});
+                   {x, node_.index_vector(zeros), vector_of(node_, used), node_.index_vector(axes_between(first_dim, first_dim + count_))});
   }
   std::vector<ValueId> dims{vector_of(node_, dims_between(node_, x, 0, first_dim))};
   std::vector<std::int64_t> order{0, 1};
@@ -207,13 +207,13 @@ ValueId Windows::over(ValueId x) const {
   // A length that only a run tells would have to be cut to whole windows first, which says its size in a way that grows from layer to layer.
   const bool single = std::ranges::all_of(strides_, [](std::int64_t stride) { return stride == 1; });
   if (tiles() && (single || dims_between(node_, x, first_dim, first_dim + count_).known)) return tiled(x);
-  ir::Attributes attributes{{"axes", counted_from(first_dim, count_)}, {"strides", strides_}, {"dilations", dilations_}};
+  ir::Attributes attributes{{"axes", axes_between(first_dim, first_dim + count_)}, {"strides", strides_}, {"dilations", dilations_}};
   if (!kernel_.known) return node_.emit(Op::dyn_windows, {x, kernel_.value}, std::move(attributes));
   attributes.emplace("sizes", *kernel_.known);
   return node_.emit(Op::windows, {x}, std::move(attributes));
 }
 
-std::vector<std::int64_t> Windows::window_axes() const { return counted_from(first_dim + count_, count_); }
+std::vector<std::int64_t> Windows::window_axes() const { return axes_between(first_dim + count_, first_dim + 2 * count_); }
 
 ValueId Windows::elements(DType dtype, bool padding_counts) const {
   const auto one_of = [&](const Sizes& sizes, std::size_t i) -> Sizes {
@@ -231,7 +231,7 @@ ValueId Windows::elements(DType dtype, bool padding_counts) const {
     const ValueId windows = node_.emit(Op::dyn_windows, {line, vector_of(node_, size)},
                                        {{"axes", zero}, {"strides", std::vector{strides_[i]}}, {"dilations", std::vector{dilations_[i]}}});
     ValueId count = node_.emit(Op::reduce_sum, {windows}, {{"axes", std::vector<std::int64_t>{1}}});
-    if (i + 1 < count_) count = node_.with_axes(count, counted_from(1, count_ - i - 1));
+    if (i + 1 < count_) count = node_.with_axes(count, axes_between(1, count_ - i));
     product = i == 0 ? count : node_.emit(Op::mul, {product, count});
   }
   return product;

@@ -18,6 +18,8 @@ struct Sizes {
   bool all(std::int64_t element) const;  // known, and each is `element`
 };
 
+// first, first + 1, ... below last.
+std::vector<std::int64_t> axes_between(std::size_t first, std::size_t last);
 // Elements first to last - 1 of a value's dims.
 Sizes dims_between(Node& node, ir::ValueId value, std::size_t first, std::size_t last);
 ir::ValueId vector_of(Node& node, const Sizes& sizes);
