@@ -104,17 +104,17 @@ class CpuBackend : public ir::Backend {
 
  private:
   struct Known {
-    explicit Known(const ir::Region& region) : form(ir::derive_loop_form(region)) {}
+    Known(const Target& target, const ir::Region& region) : form(prepared(target, region, ir::derive_loop_form(region))) {}
     const ir::LoopForm form;
     AccessStrides strides;
   };
 
   // The loop form of a sealed region is derived once: costs are asked for many shapes.
   std::shared_ptr<Known> known_of(const ir::Region& region) const {
-    if (region.identity.empty()) return std::make_shared<Known>(region);
+    if (region.identity.empty()) return std::make_shared<Known>(target_, region);
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Known>& known = known_[region.identity];
-    if (!known) known = std::make_shared<Known>(region);
+    if (!known) known = std::make_shared<Known>(target_, region);
     return known;
   }
 

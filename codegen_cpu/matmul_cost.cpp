@@ -19,6 +19,7 @@ constexpr double first_cache = 32e3, second_cache = 1e6;       // bytes
 constexpr double second_bandwidth = 30, third_bandwidth = 24;  // bytes a cycle of one core
 constexpr double store_row = 20;                               // a row of a tile written to results that no cache holds
 constexpr double tile_multiply = 16, tile_load = 8;            // of one tile, from its rate; Intel's optimisation manual
+constexpr double turn_cycles = 6;                              // a vector of a tile turned in registers
 constexpr double pack_cycles = 4;                              // a vector copied by columns or rows
 
 double program_cycles(const ir::ScalarProgram& program) {
@@ -38,7 +39,9 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, const L
       left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product))),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
       multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_cycles_(0),
-      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)), left_in_place_(operands.left_in_place), weight_(operands.weight) {
+      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)), left_in_place_(operands.left_in_place),
+      left_panels_(operands.left_panels && !(operands.product == ir::DType::BF16 && target.amx_bf16)), weight_(operands.weight),
+      turned_results_(operands.turned_results) {
   if (operands.product == ir::DType::BF16 && !target.avx512_bf16) {
     unpack_cycles_ = 2 * multiply_cycles_;
     multiply_cycles_ *= 2;
@@ -71,7 +74,9 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
       const double row_tiles = rows / tile_rows, column_tiles = width / static_cast<double>(panel_);
       step = std::max(row_tiles * column_tiles * tile_multiply, (row_tiles + column_tiles) * tile_load) / tile_steps;
     }
-    const double compute = calls * (steps * step + call_overhead) + task_rows * (vectors * epilogue_cycles_ + stored);
+    const double epilogue = turned_results_ ? calls * std::ceil(rows / lanes) * width * (epilogue_cycles_ + turn_cycles)
+                                            : task_rows * (vectors * epilogue_cycles_ + stored);
+    const double compute = calls * (steps * step + call_overhead) + epilogue;
     const double panel_bytes = width * steps * bytes;
     const double first = panel_bytes / bandwidth;  // streamed once into the first-level cache, or past it
     const double again = panel_bytes > first_cache ? (calls - 1) * panel_bytes / second_bandwidth : 0;
@@ -81,7 +86,7 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
     return std::max(compute, first + again) + left + std::min(compute, first) * 0.03;
   };
   double cycles = task_overhead + wide * group_cycles(columns) + (narrow > 0 ? narrow * group_cycles(static_cast<double>(panel_)) : 0);
-  if (!left_in_place_) cycles += task_rows * steps / lanes * pack_cycles;
+  if (!left_in_place_) cycles += (left_panels_ ? calls * std::ceil(rows / lanes) : task_rows / lanes) * steps * pack_cycles;
   if (!weight_) cycles += padded * steps / lanes * pack_cycles;
   return cycles;
 }

@@ -30,7 +30,7 @@ class MatmulCost {
   double multiply_cycles_;  // of a step of a vector
   double unpack_cycles_;    // of a vector of the right operand, or of a broadcast one, in a step
   double epilogue_cycles_;  // of a vector's epilogue
-  bool left_in_place_, weight_;
+  bool left_in_place_, left_panels_, weight_, turned_results_;
 };
 
 }  // namespace anydim::codegen_cpu

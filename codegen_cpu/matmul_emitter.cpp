@@ -27,6 +27,8 @@ class MatmulEmitter {
         operands_(matmul_operands(kernel.target(), kernel.region(), form_, kernel.symbols())), product_(operands_.product),
         dtype_(form_.accumulate), element_(kernel.value_type(dtype_)), lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
         panel_(panel_columns(product_)) {
+    // A micro-kernel's rows are one panel.
+    left_panels_ = operands_.left_panels && schedule_.rows <= panel_;
     form_.left = in_product_dtype(form_.left, product_);
     form_.right = in_product_dtype(form_.right, product_);
     const std::int64_t group = std::max(schedule_.columns, panel_);
@@ -35,6 +37,8 @@ class MatmulEmitter {
         "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
     internal_check(!schedule_.tiles || (product_ == ir::DType::BF16 && panel_ == tile_rows && schedule_.columns % panel_ == 0),
                    "tile registers multiply bf16 pairs in whole panels");
+    turns_results_ = form_.rows.empty() && !stores_along(kernel.region(), form_, form_.n, kernel.symbols()) &&
+                     stores_along(kernel.region(), form_, form_.m, kernel.symbols());
     internal_check(form_.rows.empty() || schedule_.block_columns == 0, "a matmul with row stages computes whole rows in one task");
   }
 
@@ -71,9 +75,13 @@ class MatmulEmitter {
 
   void plan_scratch(Scope& root) {
     const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
-    tile_ = reserve(schedule_.rows * std::max(schedule_.columns, panel_) * element_bytes());
+    const std::int64_t tile_height = turns_results_ ? (schedule_.rows + lanes_ - 1) / lanes_ * lanes_ : schedule_.rows;
+    tile_ = reserve(tile_height * std::max(schedule_.columns, panel_) * element_bytes());
+    if (turns_results_) turned_ = reserve(lanes_ * lanes_ * element_bytes());
     if (!operands_.left) {
-      left_panel_ = reserve(block_rows() * left_stride() * static_cast<std::int64_t>(ir::size_of(product_)));
+      const Dim panels = (ir::ceil_div(block_rows(), schedule_.rows) * panel_ * panel_steps() + panel_ * panel_) * element_bytes();
+      const Dim rows = block_rows() * left_stride() * static_cast<std::int64_t>(ir::size_of(product_));
+      left_panel_ = reserve(left_panels_ ? panels : rows);
       packed_left_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
     }
     if (!operands_.weight) {
@@ -133,7 +141,9 @@ class MatmulEmitter {
     micro.right_stride = panel_;
     if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
     if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
+    else if (left_panels_) micro.left_stride = depths_of_step(product_);
     else if (micro.depth) micro.left_stride = left_stride().constant();
+    if (left_panels_) micro.left_step = panel_;
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching would not use.
     if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
@@ -191,6 +201,24 @@ class MatmulEmitter {
   }
 
   void pack_left(Scope& scope) {
+    if (left_panels_) {
+      for_even_blocks(kernel_, scope, task_rows_, schedule_.rows, [&](Scope& block, const Share& rows) {
+        auto& builder = kernel_.at(block);
+        PackPanels pack{.program = form_.left,
+                        .dtype = product_,
+                        .column = form_.m,
+                        .depth = form_.k,
+                        .first_column = builder.CreateAdd(first_row_, rows.first),
+                        .first_depth = kernel_.constant(0),
+                        .columns = rows.count,
+                        .depths = depth_,
+                        .steps = panel_steps_,
+                        .to = left_block(block, rows.number),
+                        .whole_depth = true};
+        emit_pack_panels(kernel_, block, pack);
+      });
+      return;
+    }
     PackRows pack{.program = form_.left,
                   .dtype = product_,
                   .row = form_.m.variable,
@@ -200,6 +228,12 @@ class MatmulEmitter {
                   .to = left_panel_,
                   .row_stride = left_stride()};
     emit_pack_rows(kernel_, scope, pack);
+  }
+
+  // A block's panel of the packed left operand.
+  Value* left_block(Scope& scope, Value* number) {
+    Value* steps = kernel_.at(scope).CreateMul(number, kernel_.at(scope).CreateMul(panel_steps_, kernel_.constant(panel_)));
+    return kernel_.element_pointer(left_panel_, dtype_, steps);  // a step is as large as an accumulator
   }
 
   void pack_right(Scope& scope) {
@@ -301,6 +335,9 @@ class MatmulEmitter {
       left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), product_,
                           place.offset + form_.m.index() * place.row_stride);
       left_stride = emit_index(kernel_, block, place.row_stride);
+    } else if (left_panels_) {
+      left_stride = kernel_.constant(depths_of_step(product_));
+      left = left_block(block, share.number);
     } else {
       left_stride = emit_index(kernel_, kernel_.root(), this->left_stride());
       left = kernel_.element_pointer(left_panel_, product_, kernel_.at(block).CreateMul(before, left_stride));
@@ -312,6 +349,7 @@ class MatmulEmitter {
     b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride, kernel_.constant(panel_),
                              schedule_.tiles ? panel_steps_ : steps_, tile_, fetch.place, fetch.step});
 
+    if (turns_results_) return emit_turned(block, program, group, row, rows);
     const ir::DimLeaf& column = form_.n.variable;
     Value* first = b.CreateAdd(first_column_, group.offset);
     const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
@@ -330,6 +368,37 @@ class MatmulEmitter {
                     if (!form_.rows.empty()) keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
                   });
                 });
+  }
+
+  // The epilogue along rows, where results lie next to each other: squares of the tile, turned in registers.
+  void emit_turned(Scope& block, ProgramEmitter& program, const Group& group, Value* row, Value* rows) {
+    auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
+    const auto align = llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes()));
+    kernel_.loop(block, kernel_.constant(0), group.columns, lanes_, [&](Scope& square, Value* c) {
+      auto& outer = kernel_.at(square);
+      Value* columns = outer.CreateBinaryIntrinsic(llvm::Intrinsic::umin, outer.CreateSub(group.columns, c), kernel_.constant(lanes_));
+      Value* first = outer.CreateAdd(first_column_, outer.CreateAdd(group.offset, c));
+      for_vectors(kernel_, square, {.variable = form_.m.variable, .first = row, .count = rows, .width = lanes_},
+                  [&](Scope& vectors, Value* r) {
+                    auto& b = kernel_.at(vectors);
+                    std::vector<Value*> lines;
+                    for (std::int64_t i = 0; i < lanes_; ++i) {
+                      Value* line = b.CreateMul(b.CreateAdd(r, kernel_.constant(i)), group.width);
+                      lines.push_back(b.CreateAlignedLoad(type, kernel_.element_pointer(tile_, dtype_, b.CreateAdd(line, c)), align));
+                    }
+                    transpose(kernel_, lines);
+                    for (std::int64_t i = 0; i < lanes_; ++i)
+                      b.CreateAlignedStore(lines[static_cast<std::size_t>(i)],
+                                           kernel_.element_pointer(turned_, dtype_, kernel_.constant(i * lanes_)), align);
+                    kernel_.loop(vectors, kernel_.constant(0), columns, 1, [&](Scope& point, Value* i) {
+                      auto& inner = kernel_.at(point);
+                      point.define(form_.n.variable, inner.CreateAdd(first, i));
+                      Value* place = kernel_.element_pointer(turned_, dtype_, inner.CreateMul(i, kernel_.constant(lanes_)));
+                      program.set_accumulated(0, inner.CreateAlignedLoad(type, place, align), point);
+                      for (const ir::Store& store : form_.stores) program.store(point, store);
+                    });
+                  });
+    });
   }
 
   // Weights come from memory: while rows pass under one group of panels, they fetch the next group, each block of rows an equal part.
@@ -402,13 +471,15 @@ class MatmulEmitter {
   ir::DType dtype_;    // sums
   llvm::Type* element_;
   std::int64_t lanes_, panel_, fetches_ = 0;
+  bool left_panels_ = false;    // the packed left operand is a panel for each micro-kernel's rows
+  bool turns_results_ = false;  // results lie next to each other along rows
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;
   llvm::AllocaInst* tiles_set_ = nullptr;  // rows that tile registers are set to; 0: not set
   Value* tile_settings_ = nullptr;
   Value *row_count_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr, *panel_steps_ = nullptr,
         *row_blocks_ = nullptr, *column_blocks_ = nullptr;
-  Value *tile_ = nullptr, *left_panel_ = nullptr, *right_panel_ = nullptr;
+  Value *tile_ = nullptr, *turned_ = nullptr, *left_panel_ = nullptr, *right_panel_ = nullptr;
   llvm::AllocaInst *packed_left_ = nullptr, *packed_right_ = nullptr;
   std::vector<Value*> row_slots_, row_bytes_;
   // Of the task being emitted

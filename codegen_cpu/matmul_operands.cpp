@@ -168,7 +168,36 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region, c
   const std::int64_t whole = packed_steps(target, product, 1).constant().value() * depths_of_step(product);
   if (whole == 1 || (depth && *depth % whole == 0))
     operands.left = rows_in_place(region, in_product_dtype(form.left, product), product, form.m, form.k, symbols);
+  const bool tiles = product == ir::DType::BF16 && target.amx_bf16;
+  operands.left_panels = !operands.left && !tiles && std::ranges::none_of(form.left.steps, [&](const ScalarStep& step) {
+    if (step.kind != ScalarStep::Kind::Load) return false;
+    const auto along = ir::affine_in(offset_of(region, step, symbols), form.k.variable);
+    return along && along->stride.is_constant(1);
+  });
   return operands;
+}
+
+bool stores_along(const ir::Region& region, const ir::MatmulForm& form, const ir::Iteration& iteration, const ir::SymbolTable& symbols) {
+  return !form.stores.empty() && std::ranges::all_of(form.stores, [&](const ir::Store& store) {
+    const ir::ValueId result = region.body.body.results.at(static_cast<std::size_t>(store.output));
+    const auto along = ir::affine_in(ir::linear_offset(store.index, region.body.tensor_type(result).dims, symbols), iteration.variable);
+    return along && along->stride.is_constant(1);
+  });
+}
+
+ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& region, ir::MatmulForm form,
+                                        const ir::SymbolTable& symbols) {
+  // Turning a tile costs about as much as this many steps of its product; shorter sums are not worth it.
+  constexpr std::int64_t shortest = 512;
+  const auto depth = form.k.extent.constant();
+  if (!form.rows.empty() || !depth || *depth < shortest || !stores_along(region, form, form.n, symbols)) return form;
+  ir::MatmulForm turned = form;
+  std::swap(turned.m, turned.n);
+  std::swap(turned.left, turned.right);
+  const ir::DType product = product_dtype(widened(form).left, widened(form).right);
+  if (product == ir::DType::BF16 && target.amx_bf16) return form;  // tile registers read rows of the left operand
+  const bool weight_right = packed_weight(target, product, region, widened(form), symbols).has_value();
+  return !weight_right && packed_weight(target, product, region, widened(turned), symbols) ? turned : form;
 }
 
 LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form) {
@@ -178,10 +207,27 @@ LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& f
   const bool paired = left_dtype == ir::DType::BF16 && right_program.steps.back().dtype == ir::DType::BF16;
   const ScalarStep* left = plain_load(left_program, paired ? ir::DType::BF16 : compute, false);
   const ScalarStep* right = plain_load(right_program, right_program.steps.back().dtype, true);
+  const auto along_depth = [&](const ScalarStep* load) {
+    if (load == nullptr || load->index.empty()) return false;
+    const auto along = ir::affine_in(load->index.back(), form.k.variable);
+    return along && along->stride.is_constant(1);
+  };
+  const auto stored_along = [&](const ir::Iteration& iteration) {
+    return form.rows.empty() && std::ranges::all_of(form.stores, [&](const ir::Store& store) {
+             const auto along = store.index.empty() ? std::nullopt : ir::affine_in(store.index.back(), iteration.variable);
+             return along && along->stride.is_constant(1);
+           });
+  };
+  const bool in_place = along_depth(left);
   return {.product = paired ? ir::DType::BF16 : compute,
-          .left_in_place = left != nullptr && !left->index.empty() && left->index.back().mentions(form.k.variable),
+          .left_in_place = in_place,
+          .left_panels = !in_place && std::ranges::none_of(left_program.steps,
+                                                           [&](const ScalarStep& step) {
+                                                             return step.kind == ScalarStep::Kind::Load && along_depth(&step);
+                                                           }),
           .weight = right != nullptr && std::find(region.weights.begin(), region.weights.end(),
-                                                  static_cast<std::uint32_t>(right->buffer)) != region.weights.end()};
+                                                  static_cast<std::uint32_t>(right->buffer)) != region.weights.end(),
+          .turned_results = !stored_along(form.n) && stored_along(form.m)};
 }
 
 std::int64_t panel_columns(ir::DType product) { return 64 / (depths_of_step(product) * static_cast<std::int64_t>(ir::size_of(product))); }

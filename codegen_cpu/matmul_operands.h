@@ -46,6 +46,7 @@ ir::Dim packed_steps(const Target& target, ir::DType product, const ir::Dim& dep
 struct MatmulOperands {
   ir::DType product{};
   std::optional<RowsInPlace> left;     // else packed into scratch through the left program
+  bool left_panels = false;            // packed so that a step's rows lie next to each other, as they are in memory
   std::optional<PackedWeight> weight;  // else packed into scratch through the right program
 };
 
@@ -55,6 +56,12 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
 // True where elements along `inner` lie next to each other and those along `row` do not: a load of the transposed operand, or a conversion of one.
 bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program, const ir::Iteration& row, const ir::Iteration& inner,
                      const ir::SymbolTable& symbols);
+// True where every result's elements along `iteration` lie next to each other.
+bool stores_along(const ir::Region& region, const ir::MatmulForm& form, const ir::Iteration& iteration, const ir::SymbolTable& symbols);
+// The form with rows and columns exchanged where that makes a weight on the left the right operand, which is packed once for all calls: a convolution's
+// product, whose rows are channels. Results are then turned in registers, which pays where sums are long.
+ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& region, ir::MatmulForm form,
+                                        const ir::SymbolTable& symbols);
 // Of a widened form or one that is not yet.
 MatmulOperands matmul_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols);
 
@@ -71,7 +78,8 @@ ir::DType attention_product_dtype(const Target& target, const ir::AttentionForm&
 // What matmul_operands most likely says, told from the programs alone: for estimates, which are asked for by the hundred.
 struct LikelyOperands {
   ir::DType product{};
-  bool left_in_place = false, weight = false;
+  bool left_in_place = false, left_panels = false, weight = false;
+  bool turned_results = false;  // that lie next to each other along rows
 };
 LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form);
 

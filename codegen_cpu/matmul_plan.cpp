@@ -169,15 +169,21 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes, c
 
 }  // namespace
 
+ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopForm form) {
+  if (auto* matmul = std::get_if<ir::MatmulForm>(&form.skeleton))
+    *matmul = with_weight_on_the_right(target, region, std::move(*matmul), form.symbols);
+  return form;
+}
+
 std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::Bucket& bucket) {
   const Sizes sizes = sizes_of(inputs, bucket);
   const std::vector<MatmulSchedule> found =
       vary(inputs, sizes,
            {.shapes = shapes_of(inputs.target, likely_operands(inputs.region, form_of(inputs)).product),
             .whole_row_blocks = {1, 2, 4, 8},
-            .row_blocks = {0, 4, 12, 24},
+            .row_blocks = {0, 2, 4, 12, 24},
             .column_groups = {1, 4, 0},
-            .splits = {1, 2, 4}});
+            .splits = {2, 1, 4}});  // of equals, blocks that two threads share evenly at every size
   const MatmulCost cost = cost_model(inputs);
   std::vector<std::pair<double, std::size_t>> ranked;  // equal costs keep the order above
   for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(0, i);

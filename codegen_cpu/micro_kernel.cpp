@@ -93,7 +93,7 @@ class Emitter {
       running.push_back(phi);
     }
     std::vector<llvm::Value*> values(running.begin(), running.end());
-    auto* first = pairs() ? builder_.CreateMul(k, builder_.getInt64(2)) : k;
+    auto* first = builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(left_step())));
     auto* left = builder_.CreateInBoundsGEP(left_element(), left_, first);
     auto* right = builder_.CreateInBoundsGEP(kernel_.element, right_, builder_.CreateMul(k, right_stride_));
     for (std::int64_t step = 0; step < steps; ++step) {
@@ -126,6 +126,7 @@ class Emitter {
   }
 
   bool pairs() const { return kernel_.multiply != Multiply::Elements; }
+  std::int64_t left_step() const { return kernel_.left_step * (pairs() ? 2 : 1); }  // elements
   llvm::Type* left_element() { return pairs() ? builder_.getInt16Ty() : kernel_.element; }
   llvm::Type* step_type() { return pairs() ? builder_.getInt32Ty() : kernel_.element; }
 
@@ -143,7 +144,7 @@ class Emitter {
     }
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       auto* place = builder_.CreateAdd(builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_),
-                                       builder_.getInt64(static_cast<std::uint64_t>(pairs() ? 2 * step : step)));
+                                       builder_.getInt64(static_cast<std::uint64_t>(step * left_step())));
       auto* scalar = builder_.CreateAlignedLoad(step_type(), builder_.CreateInBoundsGEP(left_element(), left, place),
                                                 llvm::Align(left_element()->getScalarSizeInBits() / 8));
       auto* splat = builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.lanes), scalar);

@@ -1,9 +1,9 @@
 // Micro-kernel: a small block of a product, held in registers while it runs over k.
 //
-//   tile[r * tile_stride + c] = sum over k of left[r * left_stride + k] * right[(c / panel) * panel_stride + k * right_stride + c % panel]
+//   tile[r * tile_stride + c] = sum over k of left[r * left_stride + k * left_step] * right[(c / panel) * panel_stride + k * right_stride + c % panel]
 //
-// for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (unit stride in k), the right operand as column panels
-// of `panel` elements. With k = 0 the tile is zero.
+// for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (left_step = 1) or as a panel of its rows, step by step, the right
+// operand as column panels of `panel` elements. With k = 0 the tile is zero.
 //
 // With Multiply::Pairs and Multiply::WidenedPairs, k counts steps of two depths (codegen_cpu/matmul_operands.h): a step of the right operand and of panels is
 // two bf16 in place of one element, the left operand is bf16 with elements 2 k and 2 k + 1 of a row in step k, and the tile is f32.
@@ -40,6 +40,7 @@ struct MicroKernel {
   std::int64_t vectors = 0;
   std::int64_t panel = 0;        // elements; a multiple of lanes
   std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
+  std::int64_t left_step = 1;    // steps
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level cache, ahead_step bytes apart from `ahead` on
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;

@@ -39,4 +39,7 @@ struct PackPanels {
 };
 void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);
 
+// Of as many vectors as each has lanes, a power of two: rows become columns, at here().
+void transpose(KernelBuilder& kernel, std::vector<llvm::Value*>& rows);
+
 }  // namespace anydim::codegen_cpu

@@ -22,6 +22,9 @@ struct PlanInputs {
   AccessStrides& strides;  // of this form
 };
 
+// The loop form of `region` as this folder's plans and emitters read it.
+ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopForm form);
+
 // What cost models take for the rows of a segment (ir::Segments): only the run tells.
 inline constexpr std::int64_t typical_segment_rows = 64;
 

@@ -94,12 +94,15 @@ std::vector<Target> bf16_targets() {
 TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule) {
   const bool emulated = target.amx_bf16 && !detect_target().amx_bf16;
   const std::function<void(llvm::Module&)> rewrite = emulated ? emulate_tiles : std::function<void(llvm::Module&)>{};
-  return {.kernel = compile_form(target, region.region, region.form, bucket, schedule, rewrite), .bucket = bucket, .schedule = schedule};
+  return {.kernel = compile_form(target, region.region, prepared(target, region.region, region.form), bucket, schedule, rewrite),
+          .bucket = bucket,
+          .schedule = schedule};
 }
 
 std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket) {
   AccessStrides strides;
-  const PlanInputs inputs{.target = target, .region = region.region, .form = region.form, .strides = strides};
+  const ir::LoopForm form = prepared(target, region.region, region.form);
+  const PlanInputs inputs{.target = target, .region = region.region, .form = form, .strides = strides};
   const std::string skeleton = ir::skeleton_name(region.form);
   if (skeleton == "map") return map_candidates(inputs, bucket);
   if (skeleton == "rows") return rows_candidates(inputs, bucket);
@@ -119,7 +122,8 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
     return buffers.back()->data();
   };
   AccessStrides strides;
-  const PlanInputs plan{.target = target, .region = region.region, .form = region.form, .strides = strides};
+  const ir::LoopForm form = prepared(target, region.region, region.form);
+  const PlanInputs plan{.target = target, .region = region.region, .form = form, .strides = strides};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ir::Tensor tensor = inputs[i];
     if (std::holds_alternative<ir::MatmulForm>(region.form.skeleton)) {

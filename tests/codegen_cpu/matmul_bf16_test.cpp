@@ -123,6 +123,22 @@ fn @main(%x: Tensor[(2, k, m), bf16], %y: Tensor[(2, n, k), bf16]) -> Tensor[(2,
   expect_all_right(region, bucket_of({}), shapes);
 }
 
+TEST(MatmulBf16, WeightOnTheLeft) {
+  for (const int depth : {515, 576}) {
+    const std::string k = std::to_string(depth);
+    const TestRegion region =
+        make_region("fn @main(%w: Tensor[(37, " + k + "), bf16], %x: Tensor[(b, " + k + R"(, n), bf16]) -> Tensor[(b, 37, n), f32]
+  where b in [0, 8], n in [0, 300] {
+  %v = cast(%w) {to = f32}
+  %c = cast(%x) {to = f32}
+  %z = matmul(%v, %c)
+  return %z
+})",
+                    {0});
+    expect_all_right(region, bucket_of({}), {{{"b", 1}, {"n", 1}}, {{"b", 2}, {"n", 17}}, {{"b", 1}, {"n", 49}}});
+  }
+}
+
 // Sums of products of small integers are exact whatever the order, so a misplaced element shows.
 TEST(MatmulBf16, SmallIntegersAreExact) {
   for (const int depth : {32, 37}) {

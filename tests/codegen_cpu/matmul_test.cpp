@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "codegen_cpu/plans.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -148,6 +149,51 @@ fn @main(%x: Tensor[(b, 3, n, 12), f32], %w: Tensor[(3, 12, 20), f32]) -> Tensor
 })",
                                         {1});
   expect_right(region, bucket_of({}), {{{"b", 2}, {"n", 5}}, {{"b", 1}, {"n", 33}}, {{"b", 0}, {"n", 33}}}, {.most = 2});
+}
+
+// A convolution's product: the weight becomes the right operand, and results are turned in registers. Shorter sums stay as they are.
+TEST(Matmul, WeightOnTheLeft) {
+  for (const auto& [dtype, tolerance] :
+       std::vector<std::pair<std::string, double>>{{"f32", 2e-5}, {"f64", 1e-13}, {"f16", 2e-3}, {"i32", 0}, {"i8", 0}}) {
+    for (const int depth : {511, 515}) {
+      SCOPED_TRACE(dtype + " " + std::to_string(depth));
+      const std::string k = std::to_string(depth), tensor = ", " + dtype + "]";
+      const TestRegion region = make_region(
+          "fn @main(%w: Tensor[(37, " + k + ")" + tensor + ", %x: Tensor[(b, " + k + ", n)" + tensor + ", %bias: Tensor[(37, 1)" + tensor +
+              ", %r: Tensor[(b, 37, n)" + tensor + ") -> Tensor[(b, 37, n)" + tensor +
+              " where b in [0, 8], n in [0, 300] {\n %y = matmul(%w, %x)\n %z = add(%y, %bias)\n %s = add(%z, %r)\n return %s\n}",
+          {0});
+      const auto& form = std::get<ir::MatmulForm>(region.form.skeleton);
+      for (const Target& target : targets()) {
+        const auto prepared_form = prepared(target, region.region, region.form);
+        const auto& turned = std::get<ir::MatmulForm>(prepared_form.skeleton);
+        EXPECT_EQ(turned.m == form.n, depth == 515);
+      }
+      expect_right(region, bucket_of({}),
+                   {{{"b", 1}, {"n", 1}},
+                    {{"b", 2}, {"n", 15}},
+                    {{"b", 1}, {"n", 16}},
+                    {{"b", 1}, {"n", 17}},
+                    {{"b", 2}, {"n", 49}},
+                    {{"b", 0}, {"n", 5}},
+                    {{"b", 1}, {"n", 0}}},
+                   {.tolerance = tolerance, .most = dtype == "f32" ? 4U : 1U});
+    }
+  }
+}
+
+// The left operand is read across its rows, as panels of them, in tasks of several blocks.
+TEST(Matmul, RowsNextToEachOther) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(b, 24, n), f32], %w: Tensor[(24, 40), f32]) -> Tensor[(b, n, 40), f32]
+  where b in [0, 8], n in [0, 300] {
+  %t = transpose(%x) {perm = (0, 2, 1)}
+  %y = matmul(%t, %w)
+  return %y
+})",
+                                        {1});
+  expect_right(region, bucket_of({}), {{{"b", 2}, {"n", 1}}, {{"b", 1}, {"n", 15}}, {{"b", 3}, {"n", 47}}, {{"b", 1}, {"n", 131}}},
+               {.most = 4});
 }
 
 TEST(Matmul, EpilogueStoresElsewhere) {
