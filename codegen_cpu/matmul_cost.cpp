@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "codegen_cpu/matmul_operands.h"
 #include "codegen_cpu/work_estimate.h"
@@ -19,6 +21,7 @@ constexpr double first_cache = 32e3, second_cache = 1e6;       // bytes
 constexpr double second_bandwidth = 30, third_bandwidth = 24;  // bytes a cycle of one core
 constexpr double store_row = 20;                               // a row of a tile written to results that no cache holds
 constexpr double tile_multiply = 16, tile_load = 8;            // of one tile, from its rate; Intel's optimisation manual
+constexpr double second_cache_load = 2.4;                      // an element of a row whose line has left the first-level cache
 constexpr double turn_cycles = 6;                              // a vector of a tile turned in registers
 constexpr double pack_cycles = 4;                              // a vector copied by columns or rows
 
@@ -31,6 +34,14 @@ double program_cycles(const ir::ScalarProgram& program) {
   return cycles;
 }
 
+// Lines that lie `stride` bytes apart share a set of the first-level cache (64 sets of 64 bytes, 8 ways) where the stride is a multiple of all sets' bytes, or
+// of a large part of them. Rows that fit, beside the right operand's panels.
+double rows_without_conflict(std::int64_t stride) {
+  constexpr std::int64_t all_sets = 4096, rows_of_a_set = 6;
+  if (stride == 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(all_sets / std::gcd(stride, all_sets) * rows_of_a_set);
+}
+
 }  // namespace
 
 MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands)
@@ -39,7 +50,8 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, const L
       left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product))),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
       multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_cycles_(0),
-      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)), left_in_place_(operands.left_in_place),
+      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)), conflicting_rows_(rows_without_conflict(operands.left_stride)),
+      left_in_place_(operands.left_in_place),
       left_panels_(operands.left_panels && !(operands.product == ir::DType::BF16 && target.amx_bf16)), weight_(operands.weight),
       turned_results_(operands.turned_results) {
   if (operands.product == ir::DType::BF16 && !target.avx512_bf16) {
@@ -70,6 +82,7 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
     // Multiply-adds, or loads where they are more; at least the latency of one chain of them.
     double step = std::max(
         {rows * vectors * multiply_cycles_ + (rows + vectors) * unpack_cycles_, vectors + rows / 2, 4.0 / (rows * vectors >= 4 ? 4 : 1)});
+    if (left_in_place_ && rows > conflicting_rows_) step = std::max(step, rows * second_cache_load);
     if (schedule.tiles) {
       const double row_tiles = rows / tile_rows, column_tiles = width / static_cast<double>(panel_);
       step = std::max(row_tiles * column_tiles * tile_multiply, (row_tiles + column_tiles) * tile_load) / tile_steps;

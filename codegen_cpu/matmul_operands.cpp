@@ -219,6 +219,11 @@ LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& f
            });
   };
   const bool in_place = along_depth(left);
+  std::optional<std::int64_t> row;
+  if (in_place) {
+    const ir::ValueId parameter = region.body.body.parameters.at(static_cast<std::size_t>(left->buffer));
+    row = region.body.tensor_type(parameter).dims.back().constant();
+  }
   return {.product = paired ? ir::DType::BF16 : compute,
           .left_in_place = in_place,
           .left_panels = !in_place && std::ranges::none_of(left_program.steps,
@@ -227,7 +232,8 @@ LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& f
                                                            }),
           .weight = right != nullptr && std::find(region.weights.begin(), region.weights.end(),
                                                   static_cast<std::uint32_t>(right->buffer)) != region.weights.end(),
-          .turned_results = !stored_along(form.n) && stored_along(form.m)};
+          .turned_results = !stored_along(form.n) && stored_along(form.m),
+          .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(paired ? ir::DType::BF16 : compute))};
 }
 
 std::int64_t panel_columns(ir::DType product) { return 64 / (depths_of_step(product) * static_cast<std::int64_t>(ir::size_of(product))); }

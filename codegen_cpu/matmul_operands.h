@@ -79,7 +79,8 @@ ir::DType attention_product_dtype(const Target& target, const ir::AttentionForm&
 struct LikelyOperands {
   ir::DType product{};
   bool left_in_place = false, left_panels = false, weight = false;
-  bool turned_results = false;  // that lie next to each other along rows
+  bool turned_results = false;   // that lie next to each other along rows
+  std::int64_t left_stride = 0;  // bytes between rows that are read in place; 0: not known
 };
 LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form);
 
