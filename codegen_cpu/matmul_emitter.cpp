@@ -214,7 +214,8 @@ class MatmulEmitter {
                         .depths = depth_,
                         .steps = panel_steps_,
                         .to = left_block(block, rows.number),
-                        .whole_depth = true};
+                        .whole_depth = true,
+                        .any_columns = true};
         emit_pack_panels(kernel_, block, pack);
       });
       return;

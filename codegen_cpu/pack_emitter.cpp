@@ -160,7 +160,7 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
                         .first = pack.first_column,
                         .count = pack.columns,
                         .width = lanes,
-                        .may_end_early = !columns || *columns % lanes != 0};
+                        .may_end_early = pack.any_columns || !columns || *columns % lanes != 0};
   for_vectors(kernel, scope, loop, [&](Scope& vectors, Value* c) {
     auto& builder = kernel.at(vectors);
     Value* base = place_of(vectors, c);

@@ -35,6 +35,7 @@ struct PackPanels {
   llvm::Value* steps = nullptr;                       // of a panel
   llvm::Value* to = nullptr;
   bool whole_depth = false;  // first_depth is 0 and depths the depth's extent
+  bool any_columns = false;  // `columns` may be no multiple of a vector though the iteration's extent is
   bool transposed = false;   // lies_transposed(columns, depth): read along the depth and turn in registers
 };
 void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);

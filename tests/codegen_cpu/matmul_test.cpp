@@ -194,6 +194,16 @@ fn @main(%x: Tensor[(b, 24, n), f32], %w: Tensor[(24, 40), f32]) -> Tensor[(b, n
                                         {1});
   expect_right(region, bucket_of({}), {{{"b", 2}, {"n", 1}}, {{"b", 1}, {"n", 15}}, {{"b", 3}, {"n", 47}}, {{"b", 1}, {"n", 131}}},
                {.most = 4});
+
+  // Blocks end within a vector where all rows together are whole vectors.
+  const TestRegion known = make_region(R"(
+fn @main(%x: Tensor[(b, 24, 64), f32], %w: Tensor[(24, 40), f32]) -> Tensor[(b, 64, 40), f32] where b in [0, 8] {
+  %t = transpose(%x) {perm = (0, 2, 1)}
+  %y = matmul(%t, %w)
+  return %y
+})",
+                                       {1});
+  expect_right(known, bucket_of({}), sizes("b", {0, 1, 3}), {.most = 4});
 }
 
 TEST(Matmul, EpilogueStoresElsewhere) {
