@@ -67,20 +67,25 @@ std::shared_ptr<const runtime::Executable> compile(ir::Module module, const Comp
   return compile_for(make_target(options), std::move(module), options);
 }
 
-ir::Program program_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
+namespace {
+
+using Compute = decltype(passes::PassContext::compute);
+
+ir::Program lowered(const CompileTarget& target, ir::Module module, const CompileOptions& options, const Compute& compute) {
   narrow_dims(module, options.dims);
   add_policies(module, options);
   const passes::PipelineOptions pipeline = pipeline_options(options);
   const ir::TuningTable tuning = load_tuning(target, options);
-  passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning};
+  passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning, .compute = compute};
   ir::Program program = passes::compile_to_program(module, context);
   check_region_names(module);
   if (options.static_only) passes::require_static(program);
   return program;
 }
 
-std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
-  ir::Program program = program_for(target, std::move(module), options);  // the module's constants go as soon as they are packed
+std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& target, ir::Module module, const CompileOptions& options,
+                                                         const Compute& compute) {
+  ir::Program program = lowered(target, std::move(module), options, compute);  // the module's constants go as soon as they are packed
 
   runtime::ExecutableOptions executable;
   executable.device = target.device;
@@ -95,6 +100,32 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
   executable.warn = options.warn;
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));
   return std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
+}
+
+}  // namespace
+
+ir::Program program_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
+  return lowered(target, std::move(module), options, {});
+}
+
+std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
+  const auto compute = [&](ir::Module constants) -> std::optional<std::vector<ir::Tensor>> {
+    CompileOptions once = options;  // that concern the model's own symbols, results and regions
+    once.dims.clear();
+    once.outputs.clear();
+    once.policies.clear();
+    once.database.reset();
+    once.background = false;
+    once.static_only = false;
+    const auto executable = executable_of(target, std::move(constants), once, {});
+    try {
+      return runtime::Context(executable).run({});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Inputs) throw;
+      return std::nullopt;
+    }
+  };
+  return executable_of(target, std::move(module), options, compute);
 }
 
 void retune(const runtime::Executable& executable, const CompileTarget& target, const CompileOptions& options) {

@@ -35,6 +35,8 @@ struct PassContext {
   const ir::Backend* backend = nullptr;     // null: no kernels are chosen
   const ir::TuningTable* tuning = nullptr;  // null: the cost model alone chooses
   std::vector<std::string> unresolved{};    // ops that stayed dynamic and why, set by dynamic_to_static
+  // Runs a module of constants alone and gives its results; nullopt where the run fails, as it then would in a call. Optional.
+  std::function<std::optional<std::vector<ir::Tensor>>(ir::Module)> compute{};
   std::vector<ir::DispatchTable> tables{};  // by region, set by choose_buckets
 };
 

@@ -8,6 +8,7 @@
 #include "ir/verify.h"
 #include "passes/choose_buckets.h"
 #include "passes/common_subexpressions.h"
+#include "passes/compute_constants.h"
 #include "passes/dead_code.h"
 #include "passes/decompose.h"
 #include "passes/dynamic_to_static.h"

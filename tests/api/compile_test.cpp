@@ -35,6 +35,18 @@ fn @main(%ids: Tensor[(b, s), i64], %mask: Tensor[(b, s), f32]) -> (Tensor[(b, s
 }
 )";
 
+// A table that every call would project again, too large for the shape arithmetic to fold.
+constexpr const char* projected_table = R"(
+fn @main(%ids: Tensor[(n), i64]) -> Tensor[(n, 8), f32] {
+  %table = constant(f32 (90, 16) @random(1))
+  %w = constant(f32 (16, 8) @random(2))
+  %p = matmul(%table, %w)
+  %m = softmax(%p) {axis = -1}
+  %y = gather(%m, %ids) {axis = 0}
+  return %y
+}
+)";
+
 CompileOptions quiet() {
   CompileOptions options;
   options.threads = 2;
@@ -86,6 +98,20 @@ TEST(Compile, AgreesWithTheEvaluatorAtEveryShape) {
       const std::vector<Tensor> inputs = encoder_inputs(b, s, ++seed);
       expect_close(context.run(inputs), evaluate_reference(module, inputs));
     }
+  }
+}
+
+TEST(Compile, WhatConstantsDecideIsComputedOnce) {
+  const ir::Module module = ir::parse(projected_table);
+  for (const bool skipped : {false, true}) {
+    CompileOptions options = quiet();
+    options.policies = {{"gather_0", Policy::Symbolic}};  // the names of regions are those of the calls'
+    if (skipped) options.policies.clear();
+    if (skipped) options.skipped_passes = {"compute_constants"};
+    const auto executable = compile(module, options);
+    EXPECT_EQ(executable->program().kernels.size() > 1, skipped);
+    const std::vector<Tensor> inputs{Tensor::of<std::int64_t>(DType::I64, {3}, {0, 49, 7})};
+    expect_close(runtime::Context(executable).run(inputs), evaluate_reference(module, inputs));
   }
 }
 

@@ -1,0 +1,170 @@
+#include "passes/compute_constants.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/infer.h"
+#include "ir/shape_rules.h"
+#include "passes/rewrite.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// Beyond what the constants take already, so that modules of few and small ones are not denied theirs.
+constexpr std::int64_t spare_bytes = 1 << 20;
+
+// nullopt: no tensor of known size, or of one that no memory has, which is the run's to report.
+std::optional<std::int64_t> bytes_of(const Function& function, ValueId id) {
+  const Type& type = function.values[id].type;
+  if (!type.is_tensor() || !all_constant(type.tensor.dims)) return std::nullopt;
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(type.tensor.dtype));
+  for (const std::int64_t extent : constant_extents(type.tensor.dims)) {
+    if (extent < 0 || extent > most || __builtin_mul_overflow(bytes, extent, &bytes) || bytes > most) return std::nullopt;
+  }
+  return bytes;
+}
+
+// The values of one function's body that constants alone decide.
+class ConstantPart {
+ public:
+  explicit ConstantPart(const Function& function) : function_(function), facts_(function.values.size()) {
+    for (const Binding& binding : function.body.bindings) place(binding);
+  }
+
+  // Values worth computing, by position of their bindings.
+  std::vector<std::size_t> chosen() {
+    std::vector<bool> needed(function_.values.size());
+    std::vector<std::size_t> result;
+    for (const ValueId value : function_.body.results) needed[value] = true;
+    std::int64_t left = constant_bytes_ + spare_bytes;
+    const std::vector<Binding>& bindings = function_.body.bindings;
+    for (std::size_t i = bindings.size(); i-- > 0;) {
+      const Binding& binding = bindings[i];
+      if (belongs(binding)) {
+        if (!needed[binding.results[0]]) continue;
+        const std::int64_t bytes = facts_[binding.results[0]].bytes;
+        if (is_worth_it(binding) && bytes <= left) {
+          left -= bytes;
+          result.push_back(i);
+          continue;
+        }
+      }
+      need_operands(binding, needed);
+    }
+    std::ranges::reverse(result);
+    return result;
+  }
+
+  // A module of no parameters whose results are those of the bindings at `positions`.
+  Module module_of(const std::vector<std::size_t>& positions) const {
+    Module part;
+    part.functions.emplace_back();
+    Function& main = part.functions.front();
+    main.name = "main";
+    std::vector<bool> needed(function_.values.size());
+    for (const std::size_t position : positions) needed[function_.body.bindings[position].results[0]] = true;
+    std::vector<const Binding*> kept;
+    for (std::size_t i = positions.back() + 1; i-- > 0;) {
+      const Binding& binding = function_.body.bindings[i];
+      if (!belongs(binding) || !needed[binding.results[0]]) continue;
+      kept.push_back(&binding);
+      need_operands(binding, needed);
+    }
+    std::vector<ValueId> ids(function_.values.size(), no_value);
+    for (const Binding* binding : kept | std::views::reverse) {
+      Binding& copy = main.body.bindings.emplace_back(*binding);
+      for (ValueId& operand : copy.operands)
+        if (operand != no_value) operand = ids[operand];
+      const Value& value = function_.values[binding->results[0]];
+      ids[binding->results[0]] = copy.results[0] = main.add_value(value.name, value.type);
+    }
+    for (const std::size_t position : positions) {
+      const ValueId result = function_.body.bindings[position].results[0];
+      main.body.results.push_back(ids[result]);
+      main.result_names.push_back(main.values[ids[result]].name);
+    }
+    return part;
+  }
+
+ private:
+  struct Fact {
+    bool constant = false;
+    std::int64_t bytes = 0;
+    bool heavy = false;        // a product or a reduction stands behind it
+    std::int64_t largest = 0;  // bytes of the largest constant behind it
+  };
+
+  void place(const Binding& binding) {
+    const OpInfo& row = info(binding.op);
+    const bool fits =
+        binding.blocks.empty() && !row.has(traits::control) && !row.has(traits::dynamic) && !row.has(traits::opens) &&
+        binding.op != Op::check_shape && binding.op != Op::bind && binding.results.size() == 1 && all_constant(binding.dims) &&
+        std::ranges::all_of(binding.operands, [&](ValueId operand) { return operand == no_value || facts_[operand].constant; });
+    const auto bytes = fits ? bytes_of(function_, binding.results[0]) : std::nullopt;
+    if (!bytes) return;
+    Fact fact{.constant = true, .bytes = *bytes, .heavy = row.has(traits::anchors) || row.has(traits::reduces), .largest = 0};
+    if (binding.op == Op::constant) {
+      fact.largest = *bytes;
+      constant_bytes_ += *bytes;
+    }
+    for (const ValueId operand : binding.operands) {
+      if (operand == no_value) continue;
+      fact.heavy = fact.heavy || facts_[operand].heavy;
+      fact.largest = std::max(fact.largest, facts_[operand].largest);
+    }
+    facts_[binding.results[0]] = fact;
+  }
+
+  bool belongs(const Binding& binding) const { return binding.results.size() == 1 && facts_[binding.results[0]].constant; }
+
+  bool is_worth_it(const Binding& binding) const {
+    const OpInfo& row = info(binding.op);
+    const Fact& fact = facts_[binding.results[0]];
+    if (binding.operands.empty() || row.has(traits::moves) || fact.bytes == 0) return false;
+    return fact.heavy || fact.bytes <= fact.largest;
+  }
+
+  static void need_operands(const Binding& binding, std::vector<bool>& needed) {
+    for (const ValueId operand : binding.operands)
+      if (operand != no_value) needed[operand] = true;
+    for (const Block& block : binding.blocks) {
+      for (const ValueId value : block.results) needed[value] = true;
+      for (const Binding& inner : block.bindings) need_operands(inner, needed);
+    }
+  }
+
+  const Function& function_;
+  std::vector<Fact> facts_;  // by value
+  std::int64_t constant_bytes_ = 0;
+};
+
+}  // namespace
+
+void compute_constants(Module& module, PassContext& context) {
+  if (!context.compute) return;
+  for (Function& function : module.functions) {
+    ConstantPart part(function);
+    const std::vector<std::size_t> positions = part.chosen();
+    if (positions.empty()) continue;
+    const std::optional<std::vector<Tensor>> values = context.compute(part.module_of(positions));
+    if (!values) continue;
+    internal_check(values->size() == positions.size(), "a computed module gives each of its results");
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      Binding& binding = function.body.bindings[positions[i]];
+      binding = {.op = Op::constant, .results = binding.results, .attributes = {{"value", (*values)[i]}}, .source = binding.source};
+    }
+    drop_dead(function);
+  }
+}
+
+}  // namespace anydim::passes

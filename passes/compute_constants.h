@@ -1,0 +1,14 @@
+// What depends on constants alone is computed when the module is compiled: projected tables, normalised weights, sums of biases. PassContext::compute does it.
+#pragma once
+
+#include "ir/module.h"
+#include "passes/pass.h"
+
+namespace anydim::passes {
+
+// A value is computed where it takes a product or a reduction, or where it is no larger than the largest constant behind it; what only moves elements, fills or
+// widens them stays in its kernel, and so does what would make the results together larger than the constants that the module has.
+// Does nothing without PassContext::compute.
+void compute_constants(ir::Module& module, PassContext& context);
+
+}  // namespace anydim::passes
