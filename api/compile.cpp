@@ -31,6 +31,7 @@ passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   pipeline.threads = thread_count(options);
   pipeline.skipped = options.skipped_passes;
   pipeline.warn = options.warn;
+  pipeline.cancellation = options.cancellation.get();
   return pipeline;
 }
 
@@ -98,6 +99,7 @@ std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& ta
   executable.keep_originals = options.keep_originals;
   executable.background = options.background;
   executable.warn = options.warn;
+  executable.cancellation = options.cancellation.get();
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));
   return std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
 }

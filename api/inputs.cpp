@@ -52,6 +52,15 @@ std::vector<InputInfo> inputs_of(const ir::Function& function) {
   return inputs;
 }
 
+std::vector<InputInfo> outputs_of(const ir::Function& function) {
+  std::vector<InputInfo> outputs;
+  for (std::size_t i = 0; i < function.body.results.size(); ++i) {
+    const ir::Type& type = function.values[function.body.results[i]].type;
+    if (type.is_tensor()) outputs.push_back({function.result_names[i], type.tensor.dtype, type.tensor.dims});
+  }
+  return outputs;
+}
+
 std::string to_string(const InputInfo& input) {
   std::vector<std::string> dims;
   for (const ir::Dim& dim : input.dims) dims.push_back(dim.to_string());

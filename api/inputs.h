@@ -23,6 +23,8 @@ struct InputInfo {
 };
 std::vector<InputInfo> inputs_of(const ir::Program& program);
 std::vector<InputInfo> inputs_of(const ir::Function& function);
+// Results that are tensors.
+std::vector<InputInfo> outputs_of(const ir::Function& function);
 std::string to_string(const InputInfo& input);  // "input_ids: i64 (batch, sequence)"
 
 // What a dim is in a call, where a number or one of the inputs' own dims tells it. `given` in the order of `inputs`, of their ranks.

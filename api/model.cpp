@@ -68,6 +68,7 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->target_ = std::move(target);
   narrow_dims(module, options.dims);
   model->options_.dims.clear();
+  model->options_.cancellation = nullptr;  // what is compiled later belongs to other calls
   const DeclaredResults::Hints said = DeclaredResults::hints_of(module.functions.at(0));
   model->module_ = recognise_composites(std::move(module), options);
   const ir::Function& entry = model->module_.functions.at(0);
@@ -75,6 +76,7 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->inputs_ = inputs_of(entry);
   model->symbols_ = entry.symbols;
   model->output_names_ = entry.result_names;
+  model->outputs_ = outputs_of(entry);
   passes::PackingResult result = passes::remove_padding(
       model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed : passes::PackedForm::Exact);
   if (options.masked_rows == MaskedRows::Zero) {
@@ -84,15 +86,30 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   }
   if (!result.packed) {
     model->padded_because_ = std::move(result.reason);
-    static_cast<void>(model->padded());
+    static_cast<void>(model->padded(options.cancellation));
     return model;
   }
   model->packing_ = packing_of(*result.packed, model->inputs_.size());
-  model->packed_ = compile_for(model->target_, std::move(result.packed->module), model->options_);
+  model->packed_ = compile_for(model->target_, std::move(result.packed->module), model->options_for(options.cancellation));
   return model;
 }
 
-std::shared_ptr<const runtime::Executable> Model::padded() const {
+CompileOptions Model::options_for(std::shared_ptr<const Cancellation> cancellation) const {
+  CompileOptions options = options_;
+  options.cancellation = std::move(cancellation);
+  return options;
+}
+
+std::vector<std::shared_ptr<const runtime::Executable>> Model::compiled() const {
+  std::vector<std::shared_ptr<const runtime::Executable>> executables;
+  if (packed_ != nullptr) executables.push_back(packed_);
+  const std::lock_guard lock(mutex_);
+  if (padded_ != nullptr) executables.push_back(padded_);
+  if (ragged_ != nullptr) executables.push_back(ragged_->executable);
+  return executables;
+}
+
+std::shared_ptr<const runtime::Executable> Model::padded(std::shared_ptr<const Cancellation> cancellation) const {
   const std::lock_guard lock(mutex_);
   if (padded_ == nullptr) {
     passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero, .reach = packing_.has_value()};
@@ -100,13 +117,13 @@ std::shared_ptr<const runtime::Executable> Model::padded() const {
       hidden.limited_inputs = packing_->limited_inputs;
       hidden.input_limit = packing_->input_limit;
     }
-    padded_ = compile_for(target_, passes::hide_rows(module_, hidden).module, options_);
+    padded_ = compile_for(target_, passes::hide_rows(module_, hidden).module, options_for(std::move(cancellation)));
   }
   if (ragged_ != nullptr) module_ = {};
   return padded_;
 }
 
-std::shared_ptr<const RaggedProgram> Model::ragged() const {
+std::shared_ptr<const RaggedProgram> Model::ragged(std::shared_ptr<const Cancellation> cancellation) const {
   const std::lock_guard lock(mutex_);
   if (ragged_ != nullptr) return ragged_;
   const auto refused = [](const std::string& reason) {
@@ -125,7 +142,7 @@ std::shared_ptr<const RaggedProgram> Model::ragged() const {
   ragged->first_rows = plan.first_rows;
   ragged->texts = range_of(plan.batch, entry.symbols);
   ragged->length = range_of(plan.sequence, entry.symbols);
-  ragged->executable = compile_for(target_, std::move(result.packed->module), options_);
+  ragged->executable = compile_for(target_, std::move(result.packed->module), options_for(std::move(cancellation)));
   if (padded_ != nullptr) module_ = {};
   ragged_ = std::move(ragged);
   return ragged_;
@@ -142,12 +159,11 @@ void Model::retune() const {
   if (ragged_ != nullptr) anydim::retune(*ragged_->executable, target_, options_);
 }
 
-void Model::complete() const {
-  if (packed_ != nullptr) packed_->kernels().complete();
-  const std::lock_guard lock(mutex_);
-  if (padded_ != nullptr) padded_->kernels().complete();
-  if (ragged_ != nullptr) ragged_->executable->kernels().complete();
+void Model::complete(const Cancellation* cancellation) const {
+  for (const auto& executable : compiled()) executable->kernels().complete(cancellation);
 }
+
+ModelContext::ModelContext(std::shared_ptr<const Model> model) : model_(std::move(model)), counters_(model_->calls_.enter()) {}
 
 void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
   recorder_ = std::move(recorder);
@@ -155,7 +171,13 @@ void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
 }
 
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs) {
-  std::vector<ir::Tensor> outputs = call(inputs);
+  std::vector<ir::Tensor> outputs;
+  try {
+    outputs = call(inputs);
+  } catch (...) {
+    counters_->add_failure();
+    throw;
+  }
   model_->declared_results_->check(model_->inputs_, inputs, outputs, model_->options_.warn);
   if (recorder_ == nullptr) return outputs;
   // The padded program that stands in for a packed one has regions of its own, which are not tuned.
@@ -168,30 +190,52 @@ std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs)
 runtime::Context& ModelContext::serving(std::optional<runtime::Context>& context,
                                         const std::shared_ptr<const runtime::Executable>& executable) {
   if (!context) context.emplace(executable);
+  context->cancel_by(cancellation_);
   context->record_launches(tracer_ != nullptr && tracer_->needs_launches());
   return *context;
 }
 
 std::vector<ir::Tensor> ModelContext::call(const std::vector<ir::Tensor>& inputs) {
+  const std::uint64_t begun = clock_ticks();
   packed_rows_.reset();
+  const std::int64_t given = model_->packing() ? inputs.at(model_->packing()->mask).elements() : 0;
   if (model_->packing()) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
       std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors);
       packed_rows_ = packed->tokens;
+      count(CallWay::Packed, begun, packed_, given);
       return outputs;
     }
   }
-  return serving(padded_, model_->padded()).run(inputs);
+  std::vector<ir::Tensor> outputs = serving(padded_, model_->padded(cancellation_)).run(inputs);
+  count(CallWay::Padded, begun, padded_, given);
+  return outputs;
 }
 
-std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets) {
+void ModelContext::count(CallWay way, std::uint64_t begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given) {
+  const runtime::CallMemory memory = context->memory();
+  counters_->add({.way = way,
+                  .ticks = clock_ticks() - begun,
+                  .tokens_given = tokens_given,
+                  .tokens_computed = packed_rows_.value_or(tokens_given),
+                  .tokens_useful = packed_rows_.value_or(0),
+                  .held_bytes = memory.arena + memory.pool + memory.scratch});
+}
+
+std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets) try {
+  const std::uint64_t begun = clock_ticks();
   packed_rows_.reset();
-  const auto ragged = model_->ragged();
+  const auto ragged = model_->ragged(cancellation_);
   const std::vector<ir::Tensor> call = ragged_call(*ragged, inputs, offsets);
   if (!ragged_) ragged_.emplace(ragged->executable);
+  ragged_->cancel_by(cancellation_);
   std::vector<ir::Tensor> outputs = ragged_->run(call);
   packed_rows_ = offsets.integer_at(offsets.elements() - 1);
+  count(CallWay::Ragged, begun, ragged_, *packed_rows_);
   return outputs;
+} catch (...) {
+  counters_->add_failure();
+  throw;
 }
 
 }  // namespace anydim

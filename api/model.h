@@ -1,6 +1,7 @@
 // A compiled model as its users call it: over packed rows where that is proven to give the same, padded otherwise.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "api/declared_results.h"
 #include "api/inputs.h"
 #include "api/ragged.h"
+#include "api/statistics.h"
 #include "runtime/batcher.h"
 #include "runtime/packing.h"
 
@@ -33,6 +35,8 @@ class Model {
   const std::vector<InputInfo>& inputs() const { return inputs_; }
   const ir::SymbolTable& symbols() const { return symbols_; }  // of the inputs' dims
   const std::vector<std::string>& output_names() const { return output_names_; }
+  // Element types and dims as inference has them, which may be expressions, or opaque where only the run tells.
+  const std::vector<InputInfo>& outputs() const { return outputs_; }
   // Why calls are not packed: the op, mask or result that stands in the way; empty where they are.
   const std::string& padded_because() const { return padded_because_; }
   // Why hidden rows of results are as the model computes them though the options ask for zeros; empty where they are zeros, or were not asked for.
@@ -42,21 +46,28 @@ class Model {
   const std::shared_ptr<const runtime::Executable>& packed() const { return packed_; }  // null: not packed
   // Compiled when a call first needs it, where calls are packed: for a mask that says of no row, or of no first row that is read, that it takes part, for
   // entries other than 0 and 1, and for inputs beyond the limit on which the proof rests.
-  std::shared_ptr<const runtime::Executable> padded() const;
+  // `cancellation`: of the compilation; null: none.
+  std::shared_ptr<const runtime::Executable> padded(std::shared_ptr<const Cancellation> cancellation = nullptr) const;
   // The model over texts laid end to end, compiled when first asked for. Throws Error{Unsupported} with the op or result that stands in the way.
-  std::shared_ptr<const RaggedProgram> ragged() const;
+  std::shared_ptr<const RaggedProgram> ragged(std::shared_ptr<const Cancellation> cancellation = nullptr) const;
   // Batches of at most so many tokens, of those that a call computes: useful ones where calls are packed, padded ones elsewhere.
   runtime::BatchRule batch_rule(std::int64_t tokens) const;
   // Reads the tuning database of the options again and swaps its tables in behind running calls. Throws as compile() does for a database; then nothing changes.
   void retune() const;
-  // Waits until every kernel of what has been compiled is there.
-  void complete() const;
+  // Waits until every kernel of what has been compiled is there. Throws Error{Cancelled}.
+  void complete(const Cancellation* cancellation = nullptr) const;
+  // Calls of all contexts, kernels and memory up to now. Any thread, while calls go on.
+  ModelStatistics statistics() const;
+  // Extents of every input, by name. Throws Error{Inputs} as a call would.
+  MemoryCeiling memory_ceiling(const std::map<std::string, std::vector<std::int64_t>>& shapes) const;
 
  private:
   friend class ModelContext;
   Model() = default;
+  CompileOptions options_for(std::shared_ptr<const Cancellation> cancellation) const;
+  std::vector<std::shared_ptr<const runtime::Executable>> compiled() const;  // so far
 
-  std::vector<InputInfo> inputs_;
+  std::vector<InputInfo> inputs_, outputs_;
   ir::SymbolTable symbols_;
   std::vector<std::string> output_names_;
   std::string padded_because_, hidden_rows_kept_because_;
@@ -65,6 +76,7 @@ class Model {
   std::shared_ptr<const runtime::Executable> packed_;
   CompileOptions options_;
   CompileTarget target_;
+  CallRegister calls_;
   mutable std::mutex mutex_;   // of what is below
   mutable ir::Module module_;  // empty once nothing more can be compiled of it
   mutable std::shared_ptr<const runtime::Executable> padded_;
@@ -74,7 +86,7 @@ class Model {
 // One thread's place to call a model.
 class ModelContext {
  public:
-  explicit ModelContext(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  explicit ModelContext(std::shared_ptr<const Model> model);
 
   // Inputs in the order of Model::inputs(). Throws as runtime::Context::run does.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs);
@@ -83,15 +95,20 @@ class ModelContext {
   std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets);
   // The sizes of every call of run() that succeeds from here on are added to the recorder's trace (api/recording.h), which other contexts may share; null: no longer.
   void record(std::shared_ptr<tuner::TraceRecorder> recorder);
+  // Calls and what they compile first throw Error{Cancelled} where it asks for it; null: no longer.
+  void cancel_by(std::shared_ptr<const Cancellation> cancellation) { cancellation_ = std::move(cancellation); }
   // Rows that the last call computed of each sequence's: those that take part where it was packed or ragged, nothing where it was not.
   std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
 
  private:
   std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs);
+  void count(CallWay way, std::uint64_t begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given);
   runtime::Context& serving(std::optional<runtime::Context>& context, const std::shared_ptr<const runtime::Executable>& executable);
 
   std::shared_ptr<const Model> model_;
   std::optional<runtime::Context> packed_, padded_, ragged_;
+  std::shared_ptr<CallCounters> counters_;
+  std::shared_ptr<const Cancellation> cancellation_;
   std::shared_ptr<tuner::TraceRecorder> recorder_;
   std::shared_ptr<const CallTracer> tracer_;  // null without a recorder
   std::optional<std::int64_t> packed_rows_;

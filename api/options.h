@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "ir/cancellation.h"
 #include "ir/type.h"
 #include "runtime/kernel_cache.h"
 
@@ -68,6 +70,7 @@ struct CompileOptions {
   bool static_only = false;     // refuse a program whose sizes are not all constants (passes/require_static.h)
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
+  std::shared_ptr<const Cancellation> cancellation{};  // of the call that compiles, which throws Error{Cancelled}
 };
 
 // Throws Error{CommandLine} where the options ask for what their device does not have.

@@ -16,6 +16,7 @@ enum class ErrorKind {
   Inputs = 5,       // inputs of a call don't fit: name, type, shape, bound or a run-time check
   Resource = 6,     // memory, device, driver or compiler library is missing
   Write = 7,        // an output cannot be written
+  Cancelled = 8,    // the caller asked for the work to end (ir/cancellation.h)
   Internal = 70,    // a bug here
 };
 

@@ -240,6 +240,7 @@ void choose_buckets(Module& module, PassContext& context) {
 }
 
 DispatchTable choose_table(const Region& region, const std::vector<PolicyChoice>& policies, const PassContext& context) {
+  check_cancelled(context.options.cancellation);
   const PolicyChoice* choice = find_policy(policies, region.name);
   if (choice != nullptr && choice->policy == Policy::Library) {
     std::optional<DispatchTable> table = library_table(region, !choice->region.empty(), context);

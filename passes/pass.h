@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/backend.h"
+#include "ir/cancellation.h"
 #include "ir/infer.h"
 #include "ir/module.h"
 #include "ir/schedule.h"
@@ -24,6 +25,7 @@ struct PipelineOptions {
   std::vector<std::string> skipped;                // passes to leave out
   std::function<void(const std::string&)> warn{};  // of what is wrong and does no harm; optional
   bool verify = false;                             // check the module after every pass
+  const Cancellation* cancellation = nullptr;      // asked between passes and regions
   // Called after a pass that changed the module's text, and with the seconds it took. Both optional.
   std::function<void(std::string_view pass, const ir::Module&)> on_change;
   std::function<void(std::string_view pass, double seconds)> on_time;

@@ -34,6 +34,7 @@ constexpr Pass all_passes[] = {
 
 void run_one(const Pass& pass, ir::Module& module, PassContext& context) {
   const PipelineOptions& options = context.options;
+  check_cancelled(options.cancellation);
   std::string before = options.on_change ? ir::print(module) : std::string();
   auto begin = std::chrono::steady_clock::now();
   pass.run(module, context);

@@ -149,13 +149,19 @@ void BackgroundQueue::work() {
   }
 }
 
-void BackgroundQueue::complete(WorkerPool& pool) {
-  pool.run(pool.threads(), [this](std::int64_t, std::int64_t, int) {
+void BackgroundQueue::complete(WorkerPool& pool, const Cancellation* cancellation) {
+  const auto given_up = [&] { return cancellation != nullptr && cancellation->cancelled(); };
+  pool.run(pool.threads(), [&](std::int64_t, std::int64_t, int) {
     std::unique_lock lock(mutex_);
-    while (run_one(lock)) continue;
+    while (!given_up() && run_one(lock)) continue;
   });
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return tasks_.empty() && at_work_ == 0; });
+  const auto done = [&] { return tasks_.empty() && at_work_ == 0; };
+  if (cancellation == nullptr) {
+    changed_.wait(lock, done);
+    return;
+  }
+  while (!changed_.wait_for(lock, Cancellation::poll_pause, done)) cancellation->check();
 }
 
 std::int64_t BackgroundQueue::pending() const {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "ir/cancellation.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/worker_pool.h"
 
@@ -46,8 +47,8 @@ class BackgroundQueue {
   // Frees what is to be freed; the thread looks for more for a while.
   void expect_more();
   // Returns when every task has been carried out, and frees what was to be freed; the pool's threads
-  // help.
-  void complete(WorkerPool& pool);
+  // help. Throws Error{Cancelled} where `cancellation` (null: none) asks for it; tasks then wait on.
+  void complete(WorkerPool& pool, const Cancellation* cancellation = nullptr);
 
   std::int64_t pending() const;  // waiting and at work
   std::int64_t failed() const;   // ever

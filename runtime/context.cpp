@@ -58,6 +58,7 @@ void Context::refresh_tables() {
 
 void Context::run_code() {
   for (;;) {
+    check_cancelled(cancellation_.get());
     const std::vector<ir::Code::Instruction>& instructions = frame_.code->instructions;
     if (frame_.position < instructions.size()) {
       std::visit([this](const auto& one) { execute(one); }, instructions[frame_.position++]);

@@ -13,6 +13,7 @@
 
 #include "ir/backend.h"
 #include "ir/bind.h"
+#include "ir/cancellation.h"
 #include "ir/tensor.h"
 #include "runtime/device.h"
 #include "runtime/executable.h"
@@ -42,6 +43,9 @@ class Context {
   // Throws Error{Inputs} where inputs don't fit or a check fails, Error{Resource} over the memory limit or out of memory; the context can
   // be used again after either. Throws Error{Internal} where a device is lost, then and in every later call.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs);
+
+  // Calls of run() ask it before each instruction and throw Error{Cancelled}; null: no longer.
+  void cancel_by(std::shared_ptr<const Cancellation> cancellation) { cancellation_ = std::move(cancellation); }
 
   void record_launches(bool wanted);
   const std::vector<LaunchRecord>& launches() const { return records_; }  // of the last call, where recorded
@@ -105,6 +109,7 @@ class Context {
   std::vector<std::int64_t> leaves_, extents_, keys_;      // of the instruction at work
   std::vector<std::shared_ptr<const ExactKernel>> exact_;  // of the call at work
   std::unique_ptr<DeviceSession> session_;
+  std::shared_ptr<const Cancellation> cancellation_;
   bool recording_ = false;
   std::vector<LaunchRecord> records_;
 };

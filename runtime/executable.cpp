@@ -22,8 +22,9 @@ Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> b
   for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
   kernels_ = std::make_unique<KernelStore>(program_, options_.exact, backend_, *device_, options_.cache.get(), *pool_, options_.warn);
   // Kernels first: packing reads every weight, and a kernel that does not compile is told before that.
-  kernels_->load(options_.background);
+  kernels_->load(options_.background, options_.cancellation);
   pack_constants();
+  options_.cancellation = nullptr;  // it may end with this call
 }
 
 void Executable::pack_constants() {
@@ -66,6 +67,7 @@ void Executable::pack_constants() {
   pool_->run(static_cast<std::int64_t>(order.size()), [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       try {
+        check_cancelled(options_.cancellation);
         keep(order[static_cast<std::size_t>(i)]);
       } catch (...) {
         const std::lock_guard lock(mutex);

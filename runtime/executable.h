@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/backend.h"
+#include "ir/cancellation.h"
 #include "ir/host_functions.h"
 #include "ir/program.h"
 #include "ir/shape_program.h"
@@ -27,6 +28,7 @@ struct ExecutableOptions {
   bool keep_originals = false;                 // constants as the model has them stay readable beside the packed ones
   bool background = true;                      // compile the rest of the tables on a thread of its own
   Warning warn{};
+  const Cancellation* cancellation = nullptr;  // of bringing in kernels and packing constants, in the constructor
 };
 
 // Logically immutable: any number of threads may run it at once, each through a Context of its own (runtime/context.h).

@@ -51,7 +51,7 @@ BackgroundQueue::Task KernelStore::task_of_shapes(std::size_t stage) {
           .demand = [] { return 0U; }};
 }
 
-void KernelStore::load(bool background) {
+void KernelStore::load(bool background, const Cancellation* cancellation) {
   const Set set = tables_->dispatch;
   std::vector<std::size_t> general;
   std::vector<BackgroundQueue::Task> rest;
@@ -66,7 +66,7 @@ void KernelStore::load(bool background) {
     if (const auto found = maker_.find(shapes)) place(found, stage);
     else rest.push_back(task_of_shapes(stage));
   }
-  compile_general(set, general);
+  compile_general(set, general, cancellation);
   queue_.add(std::move(rest));
   if (background) queue_.start();
 }
@@ -111,12 +111,13 @@ bool KernelStore::find(const DispatchSet& set, const DispatchSet::Code& code) {
   return found != nullptr;
 }
 
-void KernelStore::compile_general(const Set& set, const std::vector<std::size_t>& codes) {
+void KernelStore::compile_general(const Set& set, const std::vector<std::size_t>& codes, const Cancellation* cancellation) {
   std::mutex mutex;
   std::exception_ptr first_failure;
   pool_.run(static_cast<std::int64_t>(codes.size()), [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       try {
+        check_cancelled(cancellation);
         task_of(set, codes[static_cast<std::size_t>(i)]).run();
       } catch (...) {
         const std::lock_guard lock(mutex);

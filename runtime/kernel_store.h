@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/backend.h"
+#include "ir/cancellation.h"
 #include "ir/program.h"
 #include "runtime/background_queue.h"
 #include "runtime/device.h"
@@ -59,8 +60,8 @@ class KernelStore {
               const KernelCache* cache, WorkerPool& pool, Warning warn);
 
   // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of the
-  // tables and kernels for single shapes wait for complete().
-  void load(bool background);
+  // tables and kernels for single shapes wait for complete(). `cancellation` (null: none) is asked before each kernel: Error{Cancelled}.
+  void load(bool background, const Cancellation* cancellation = nullptr);
   // Other dispatch tables, one a kernel of the program, from the next call on. Code that both name
   // stays; the rest, and kernels for the single shapes met from then on, is brought in from disk or
   // compiled in the background (where load() was given one). Until a new general kernel is there, the
@@ -71,8 +72,8 @@ class KernelStore {
   // to begin. Any thread.
   void give_back(std::shared_ptr<const KernelTables> tables) { queue_.free_later(std::move(tables)); }
   // Returns when every kernel is there (or has failed); the pool's threads help the one in the
-  // background.
-  void complete() { queue_.complete(pool_); }
+  // background. `cancellation` is asked before each kernel: Error{Cancelled}, and the rest stays in the background.
+  void complete(const Cancellation* cancellation = nullptr) { queue_.complete(pool_, cancellation); }
 
   ExactKernels& exact() { return exact_; }
   std::shared_ptr<const KernelTables> tables() const;
@@ -88,7 +89,7 @@ class KernelStore {
   void place(const std::shared_ptr<const LoadedKernel>& loaded, std::size_t kernel);
   void place(const std::shared_ptr<const LoadedShapes>& loaded, std::size_t stage);
   std::shared_ptr<const KernelTables> publish(std::shared_ptr<const KernelTables> tables);
-  void compile_general(const Set& set, const std::vector<std::size_t>& codes);
+  void compile_general(const Set& set, const std::vector<std::size_t>& codes, const Cancellation* cancellation);
   BackgroundQueue::Task task_of(const Set& set, std::size_t code);
   BackgroundQueue::Task task_of_shapes(std::size_t stage);
 

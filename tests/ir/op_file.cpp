@@ -83,6 +83,7 @@ std::string_view kind_text(ErrorKind kind) {
     case ErrorKind::Inputs: return "inputs";
     case ErrorKind::Resource: return "resource";
     case ErrorKind::Write: return "write";
+    case ErrorKind::Cancelled: return "cancelled";
     case ErrorKind::Internal: break;
   }
   return "internal";
