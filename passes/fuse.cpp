@@ -499,11 +499,17 @@ class BlockFuser {
     if (owner_[source] >= 0 || stays_outside(binding)) return false;
     if (is_free(function_, binding)) return true;
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
-    bool exclusive = std::all_of(binding.results.begin(), binding.results.end(), [&](ValueId result) {
-      const auto& users = graph.users(result);
-      return !is_needed(graph, result) && std::all_of(users.begin(), users.end(), [&](std::size_t user) { return members.contains(user); });
+    return is_read_only_in(graph, members, binding) || is_mask_arithmetic(members, binding);
+  }
+
+  // Views are taken in by all that read them, so a value that one group reads through a view may be read by others through the same view.
+  bool is_read_only_in(const FusionGraph& graph, const Members& members, const Binding& binding) const {
+    return std::ranges::all_of(binding.results, [&](ValueId result) {
+      return !is_needed(graph, result) && std::ranges::all_of(graph.users(result), [&](std::size_t user) {
+        const Binding& reader = block_.bindings[user];
+        return members.contains(user) && (!is_free(function_, reader) || is_read_only_in(graph, members, reader));
+      });
     });
-    return exclusive || is_mask_arithmetic(members, binding);
   }
 
   // Comparisons, logic and selections in front of an attention are cheaper to repeat in every layer than to keep as [batch, 1, seq, seq].

@@ -50,6 +50,21 @@ fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(3), f32]) {
             Skeletons{"map"});
 }
 
+// Both sums read the cosine through one view: each would compute it again for every head.
+TEST(Fuse, WorkReadThroughASharedViewIsDoneOnce) {
+  EXPECT_EQ(check(R"(
+fn @main(%a: Tensor[(s, 4), f32], %q: Tensor[(b, 3, s, 4), f32], %k: Tensor[(b, 3, s, 4), f32]) {
+  %c = cos(%a)
+  %shape = shape(1, 1, s, 4)
+  %v = dyn.reshape(%c, %shape)
+  %x = mul(%q, %v)
+  %y = mul(%k, %v)
+  return %x, %y
+})",
+                  {{{DType::F32, {5, 4}}, {DType::F32, {2, 3, 5, 4}}, {DType::F32, {2, 3, 5, 4}}}}),
+            (Skeletons{"map", "map", "map"}));
+}
+
 TEST(Fuse, ViewsNeverExist) {
   EXPECT_EQ(check(R"(
 fn @main(%x: Tensor[(b, s, 12), f32]) {
