@@ -14,6 +14,7 @@
 #include "api/model.h"
 #include "api/options.h"
 #include "api/recording.h"
+#include "api/result_places.h"
 #include "api/schedule_choice.h"
 #include "api/specialize.h"
 #include "api/system.h"
