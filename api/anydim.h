@@ -12,6 +12,7 @@
 #include "api/inputs.h"
 #include "api/load.h"
 #include "api/model.h"
+#include "api/option_text.h"
 #include "api/options.h"
 #include "api/recording.h"
 #include "api/result_places.h"
