@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/bind.h"
 #include "ir/error.h"
 #include "ir/printable.h"
 

@@ -20,6 +20,7 @@ LAYERS = {
     "tuner": (["ir", "runtime"], ["sqlite3.h", "nlohmann/", "mpi.h"]),
     "api": (["ir", "frontends", "passes", "codegen_cpu", "codegen_cuda", "runtime", "tuner"], []),
     "tools": (["api"], ["CLI/", "nlohmann/"]),
+    "python": (["api"], ["nanobind/", "numpy/"]),
 }
 FOLDERS = {*LAYERS, "tests", "bench"}
 LIBRARIES = {library for _, libraries in LAYERS.values() for library in libraries} | {"benchmark/", "gtest/", "rapidcheck"}
