@@ -1,18 +1,15 @@
 """Models: anydim.compile and what it gives."""
 
-import asyncio
 import atexit
-import functools
 import os
 import weakref
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import _anydim
 from .errors import OptionError
 
 
-@dataclass(frozen=True)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """An input or result: ``dtype`` as NumPy names it ("float32", "int64", "bfloat16"); a dim is a number, or an expression over the model's symbols as text."""
 
     name: str
@@ -20,8 +17,7 @@ class TensorInfo:
     shape: tuple
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(NamedTuple):
     """What is known of an unknown extent: at least ``low``, at most ``high``, a multiple of ``multiple``; ``reason`` names the node that narrowed it."""
 
     low: int
@@ -30,8 +26,7 @@ class Symbol:
     reason: str
 
 
-@dataclass(frozen=True)
-class MemoryCeiling:
+class MemoryCeiling(NamedTuple):
     """What a call may hold at most while it runs, in bytes: activations (None where they have no bound, for ``unbounded_because``) and weights, which calls share."""
 
     arena_bytes: "int | None"
@@ -39,8 +34,7 @@ class MemoryCeiling:
     constant_bytes: int
 
 
-@dataclass(frozen=True)
-class Latency:
+class Latency(NamedTuple):
     """Seconds of a call, each quantile at most 1/16 above what was measured; 0 without calls."""
 
     p50: float
@@ -50,8 +44,7 @@ class Latency:
     most: float
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(NamedTuple):
     """Since the model was compiled: calls that gave results, and the way they took; calls that raised; rows of inputs (of models whose mask is known), of which so many were computed and so
     many take part; seconds of all calls, one after another."""
 
@@ -67,8 +60,7 @@ class Calls:
     latency: Latency
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(NamedTuple):
     """Pieces of code that dispatch tables name: read from the cache, compiled, failed (general ones serve) and still to come."""
 
     entries: int
@@ -78,8 +70,7 @@ class Kernels:
     pending: int
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """Bytes of weights as kernels read them, of code, and of what contexts hold between calls."""
 
     constant_bytes: int
@@ -87,13 +78,47 @@ class Memory:
     held_bytes: int
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(NamedTuple):
     """One look at a model at work."""
 
     calls: Calls
     kernels: Kernels
     memory: Memory
+
+
+class Launch(NamedTuple):
+    """One kernel of a call: the region and the nodes it came from; extents of its symbols and the numbers that dispatch looked at; the bucket and schedule that served and who chose them; where
+    the kernel came from; bytes of its code; tasks for threads; seconds by the cost model and as measured."""
+
+    region: str
+    source: str
+    dims: dict
+    keys: dict
+    bucket: str
+    schedule: str
+    chosen: str
+    kernel: str
+    code_bytes: int
+    tasks: int
+    estimated_seconds: float
+    measured_seconds: float
+
+
+class Explanation(NamedTuple):
+    """Every decision behind one call: values of symbols, its launches, seconds of the whole call, bytes by kind, and what became of padding. As text: all of it."""
+
+    symbols: dict
+    launches: tuple
+    call_seconds: float
+    arena_bytes: int
+    scratch_bytes: int
+    output_bytes: int
+    constant_bytes: int
+    padding: str
+    text: str
+
+    def __str__(self):
+        return self.text
 
 
 class Model(_anydim.CompiledModel):
@@ -135,8 +160,18 @@ class Model(_anydim.CompiledModel):
         """What a call of these shapes may hold: `MemoryCeiling`. ``shapes`` has the extents of every input, by name."""
         return MemoryCeiling(**self._memory_ceiling({name: list(shape) for name, shape in shapes.items()}))
 
+    def explain(self, shapes, repeat=5):
+        """What a call of these shapes does, and why: `Explanation`. It is made with made-up numbers, ``repeat`` times, once every kernel is there. ``shapes`` has the extents of every
+        input, by name."""
+        told = self._explain({name: list(shape) for name, shape in shapes.items()}, repeat)
+        told["launches"] = tuple(Launch(**launch) for launch in told["launches"])
+        return Explanation(**told)
+
     async def run_async(self, inputs, out=None, *, arrays="numpy"):
         """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task is cancelled the call ends between two launches."""
+        import asyncio  # which takes longer to import than the rest
+        import functools
+
         cancellation = _anydim.Cancellation()
         call = functools.partial(self.run, inputs, out, arrays=arrays, cancellation=cancellation)
         try:
@@ -174,6 +209,7 @@ def compile(
     cpu_level=None,
     f32_products=None,
     folder=None,
+    warn_level=1,
 ):
     """Loads a model and compiles it for every shape it can meet: a `Model`.
 
@@ -191,6 +227,7 @@ def compile(
     cpu_level: "x86-64", "avx2", "avx512", "avx512bf16" or "amx"; the best there is where None.
     f32_products: "exact", or (cuda) "tf32".
     folder: where files that a model given as bytes names are looked for.
+    warn_level: frames up whose line warnings name, as the stacklevel of warnings.warn.
 
     Raises a class of `anydim.errors` for each kind of error. Ctrl-C ends it.
     """
@@ -216,7 +253,7 @@ def compile(
         if value is not None:
             words.append((name, str(value)))
     words = [(name, word(name, value)) for name, value in words]
-    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), words)
+    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), words, warn_level + 1)
     open_models.add(compiled)
     return compiled
 
@@ -245,5 +282,6 @@ open_models = weakref.WeakSet()
 
 @atexit.register
 def close_models():
+    _anydim.end_calls()
     for model in list(open_models):
         model.close()

@@ -23,7 +23,7 @@ template <typename... Parts>
   throw Error(ErrorKind::Inputs, fmt::format(text, std::forward<Parts>(parts)...));
 }
 
-std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+std::string text_of(nb::handle object) { return nb::str(object).c_str(); }
 std::string class_name(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
 // ---- Element types ----
@@ -79,25 +79,26 @@ std::optional<DType> dtype_of(nb::dlpack::dtype type) {
   return std::nullopt;
 }
 
-[[noreturn]] void refuse_dtype(std::string_view what, std::string_view got) {
+[[noreturn]] void refuse_dtype(What what, std::string_view got) {
   refuse(
       "{} has elements of dtype {}, which no element type of Anydim's stands for: expected one of float64, float32, float16, bfloat16, "
       "signed and unsigned integers and bool",
-      what, got);
+      what.text(), got);
 }
 
 // ---- NumPy ----
 
-DType require_dtype(PyArrayObject* array, std::string_view what) {
+DType require_dtype(PyArrayObject* array, What what) {
   if (const auto dtype = dtype_of(PyArray_DESCR(array))) return *dtype;
   if (PyArray_TYPE(array) == NPY_OBJECT)
-    refuse("{} is an array of Python objects: expected numbers or bools; give it a dtype, e.g. numpy.asarray(list, dtype='int64')", what);
+    refuse("{} is an array of Python objects: expected numbers or bools; give it a dtype, e.g. numpy.asarray(list, dtype='int64')",
+           what.text());
   refuse_dtype(what, text_of(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
 }
 
 std::vector<std::int64_t> dims_of(PyArrayObject* array) { return {PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array)}; }
 
-GivenArray numpy_tensor(PyArrayObject* given, std::string_view what) {
+GivenArray numpy_tensor(PyArrayObject* given, What what) {
   const DType dtype = require_dtype(given, what);
   GivenArray result{.tensor = {}, .kept = nb::borrow(reinterpret_cast<PyObject*>(given))};
   PyArrayObject* array = given;
@@ -119,7 +120,7 @@ GivenArray numpy_tensor(PyArrayObject* given, std::string_view what) {
 
 constexpr int cpu = 1, cuda_host = 3;
 
-void require_host(nb::handle array, std::string_view what) {
+void require_host(nb::handle array, What what) {
   const nb::object device = nb::steal(PyObject_CallMethod(array.ptr(), "__dlpack_device__", nullptr));
   if (!device.is_valid()) throw nb::python_error();
   const int kind = nb::cast<int>(device[0]);
@@ -128,14 +129,14 @@ void require_host(nb::handle array, std::string_view what) {
   const std::string name = nb::hasattr(array, "device") ? text_of(array.attr("device"))
                            : kind == cuda               ? fmt::format("cuda:{}", nb::cast<int>(device[1]))
                                                         : fmt::format("the device {} of DLPack", kind);
-  refuse("{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()", what, name);
+  refuse("{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()", what.text(), name);
 }
 
 template <typename Array>
-Array imported(nb::handle array, std::string_view what) {
+Array imported(nb::handle array, What what) {
   if (!nb::hasattr(array, "__dlpack__") || !nb::hasattr(array, "__dlpack_device__")) {
-    refuse("{} is a {}: expected a NumPy array or a tensor that DLPack can hand over; make one with numpy.asarray(..., dtype=...)", what,
-           class_name(array));
+    refuse("{} is a {}: expected a NumPy array or a tensor that DLPack can hand over; make one with numpy.asarray(..., dtype=...)",
+           what.text(), class_name(array));
   }
   require_host(array, what);
   Array result;
@@ -144,7 +145,7 @@ Array imported(nb::handle array, std::string_view what) {
   std::string why = "it is read-only, or of a form that DLPack does not know";
   const nb::object capsule = nb::steal(PyObject_CallMethod(array.ptr(), "__dlpack__", nullptr));
   if (!capsule.is_valid()) why = nb::python_error().what();
-  refuse("{}, a {}, cannot be read through DLPack: {}", what, class_name(array), why);
+  refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array), why);
 }
 
 std::string name_of(nb::dlpack::dtype type) {
@@ -193,7 +194,7 @@ ir::Tensor copied(const Array& array, DType dtype) {
   return copy;
 }
 
-GivenArray dlpack_tensor(nb::handle given, std::string_view what) {
+GivenArray dlpack_tensor(nb::handle given, What what) {
   using Array = nb::ndarray<nb::ro>;
   auto array = std::make_shared<Array>(imported<Array>(given, what));
   const auto dtype = dtype_of(array->dtype());
@@ -207,11 +208,13 @@ GivenArray dlpack_tensor(nb::handle given, std::string_view what) {
 
 }  // namespace
 
+std::string What::text() const { return name.empty() ? std::string(kind) : fmt::format("{} '{}'", kind, ir::printable(name)); }
+
 void need_numpy() {
   if (PyArray_API == nullptr && _import_array() < 0) throw nb::python_error();
 }
 
-GivenArray tensor_of(nb::handle array, std::string_view what) {
+GivenArray tensor_of(nb::handle array, What what) {
   if (PyArray_Check(array.ptr())) return numpy_tensor(reinterpret_cast<PyArrayObject*>(array.ptr()), what);
   if (PyArray_CheckScalar(array.ptr())) {
     const nb::object made = nb::steal(PyArray_FromScalar(array.ptr(), nullptr));
@@ -223,11 +226,11 @@ GivenArray tensor_of(nb::handle array, std::string_view what) {
   return dlpack_tensor(array, what);
 }
 
-GivenPlace place_of(nb::handle given, std::string_view what) {
+GivenPlace place_of(nb::handle given, What what) {
   const auto require = [&](bool writable, bool contiguous, bool aligned) {
-    if (!writable) refuse("{} is read-only: expected an array to write results to", what);
+    if (!writable) refuse("{} is read-only: expected an array to write results to", what.text());
     if (!contiguous || !aligned)
-      refuse("{} is not contiguous: results are written row by row, one after the other; give an array of its own", what);
+      refuse("{} is not contiguous: results are written row by row, one after the other; give an array of its own", what.text());
   };
   if (PyArray_Check(given.ptr())) {
     auto* array = reinterpret_cast<PyArrayObject*>(given.ptr());
@@ -310,7 +313,7 @@ nb::object array_of(ir::Tensor tensor, Framework framework) {
   switch (framework) {
     case Framework::Numpy: return numpy_array(tensor);
     case Framework::Torch: return dlpack_array<nb::pytorch>(tensor);
-    case Framework::DLPack: return dlpack_array<nb::no_framework>(tensor);
+    case Framework::DLPack: return dlpack_array<nb::array_api>(tensor);
   }
   internal_error("a framework is one of the enumerators");
 }

@@ -15,15 +15,21 @@ namespace anydim::python {
 // Before anything else here; imports NumPy the first time.
 void need_numpy();
 
+// How messages name an array: "input 'x'".
+struct What {
+  std::string_view kind, name{};
+  std::string text() const;
+};
+
 struct GivenArray {
   ir::Tensor tensor;
   nanobind::object kept;  // what holds the memory where the tensor does not
   bool copied = false;
 };
 // A NumPy array or anything that DLPack can hand over, read where it lies if it is C-contiguous, aligned and in this machine's byte order, and copied else. NumPy's
-// bfloat16 is that of ml_dtypes. `what` names it in messages ("input 'x'"). Throws Error{Inputs} for what is no array, elements that no dtype stands for, and memory
+// bfloat16 is that of ml_dtypes. Throws Error{Inputs} for what is no array, elements that no dtype stands for, and memory
 // of another device.
-GivenArray tensor_of(nanobind::handle array, std::string_view what);
+GivenArray tensor_of(nanobind::handle array, What what);
 
 // An array to be written to. Throws Error{Inputs} also where it is read-only, strided or not aligned: nothing is copied.
 struct GivenPlace {
@@ -33,7 +39,7 @@ struct GivenPlace {
   std::size_t bytes = 0;
   nanobind::object kept;
 };
-GivenPlace place_of(nanobind::handle array, std::string_view what);
+GivenPlace place_of(nanobind::handle array, What what);
 
 enum class Framework { Numpy, Torch, DLPack };
 Framework parse_framework(std::string_view text);  // "numpy", "torch", "dlpack"; throws Error{CommandLine}

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "python/src/interpreter.h"
 #include "python/src/interruptible.h"
 
 namespace nb = nanobind;
@@ -26,6 +27,7 @@ CompileOptions options_of(const Words& words) {
 }
 
 bool signal_raised() {
+  if (interpreter_ends()) return true;
   const nb::gil_scoped_acquire held;
   return PyErr_CheckSignals() != 0;
 }
@@ -43,7 +45,7 @@ std::string padding_kept(const Model& model) {
 
 }  // namespace
 
-std::shared_ptr<Engine> Engine::compile(std::function<ir::Module()> load, const Words& words) {
+std::shared_ptr<Engine> Engine::compile(std::function<ir::Module()> load, const Words& words, int level) {
   const std::shared_ptr<Engine> engine(new Engine);
   CompileOptions options = options_of(words);
   options.warn = [warnings = engine->warnings_](const std::string& message) { warnings->add(message); };
@@ -54,9 +56,9 @@ std::shared_ptr<Engine> Engine::compile(std::function<ir::Module()> load, const 
   engine->process_ = getpid();
   if (options.masked_rows == MaskedRows::Zero) {
     if (const std::string& reason = engine->model_->hidden_rows_kept_because(); !reason.empty()) engine->warnings_->drop_ending(reason);
-    if (const std::string text = padding_kept(*engine->model_); !text.empty()) warn("PaddingWarning", text);
+    if (const std::string text = padding_kept(*engine->model_); !text.empty()) warn("PaddingWarning", text, level);
   }
-  engine->warnings_->issue();
+  engine->warnings_->issue(level);
   return engine;
 }
 

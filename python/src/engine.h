@@ -19,8 +19,8 @@ using Words = std::vector<std::pair<std::string, std::string>>;  // options as a
 
 class Engine {
  public:
-  // Interruptible. Throws what loading and compiling throw, CallError{OptionError} for options.
-  static std::shared_ptr<Engine> compile(std::function<ir::Module()> load, const Words& options);
+  // Interruptible. Warns `level` frames of Python up. Throws what loading and compiling throw.
+  static std::shared_ptr<Engine> compile(std::function<ir::Module()> load, const Words& options, int level);
 
   const Model& model() const { return *model_; }
   WarningList& warnings() { return *warnings_; }

@@ -49,8 +49,8 @@ void translate_errors() {
       nullptr);
 }
 
-void warn(const char* type, const std::string& message) {
-  if (PyErr_WarnEx(named_class(type).ptr(), message.c_str(), 1) < 0) throw nb::python_error();
+void warn(const char* type, const std::string& message, int level) {
+  if (PyErr_WarnEx(named_class(type).ptr(), message.c_str(), level) < 0) throw nb::python_error();
 }
 
 void WarningList::add(std::string message) {
@@ -58,13 +58,13 @@ void WarningList::add(std::string message) {
   messages_.push_back(std::move(message));
 }
 
-void WarningList::issue() {
+void WarningList::issue(int level) {
   std::vector<std::string> messages;
   {
     const std::lock_guard lock(mutex_);
     messages = std::exchange(messages_, {});
   }
-  for (const std::string& message : messages) warn("AnydimWarning", message);
+  for (const std::string& message : messages) warn("AnydimWarning", message, level);
 }
 
 void WarningList::drop_ending(const std::string& end) {

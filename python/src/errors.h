@@ -27,8 +27,8 @@ class CallError : public std::runtime_error {
 class WarningList {
  public:
   void add(std::string message);
-  // With the GIL: as AnydimWarning, at the caller's line. Throws what a filter makes of them.
-  void issue();
+  // With the GIL: as AnydimWarning, `level` frames of Python up. Throws what a filter makes of them.
+  void issue(int level);
   void drop_ending(const std::string& end);
 
  private:
@@ -36,6 +36,6 @@ class WarningList {
   std::vector<std::string> messages_;
 };
 // Of this class of anydim.errors.
-void warn(const char* type, const std::string& message);
+void warn(const char* type, const std::string& message, int level);
 
 }  // namespace anydim::python

@@ -9,6 +9,8 @@
 #include <optional>
 #include <thread>
 
+#include "python/src/interpreter.h"
+
 namespace nb = nanobind;
 
 namespace anydim::python {
@@ -42,8 +44,10 @@ void interruptible(const std::function<void(const std::shared_ptr<Cancellation>&
     while (!changed.wait_for(lock, pause, [&] { return done; })) {
       if (raised) continue;
       lock.unlock();
-      {
-        nb::gil_scoped_acquire held;
+      if (interpreter_ends()) {
+        cancellation->cancel();
+      } else {
+        const nb::gil_scoped_acquire held;
         if (PyErr_CheckSignals() != 0) {
           raised.emplace();
           cancellation->cancel();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "python/src/interpreter.h"
+
 namespace nb = nanobind;
 
 namespace anydim::python {
@@ -51,7 +53,8 @@ struct CompiledModel::Places {
   std::vector<nb::object> arrays;  // by result; null where none was given
 };
 
-CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>& folder, const Words& options) {
+CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>& folder, const Words& options, int level) {
+  const UnderWay under_way;
   std::function<ir::Module()> load;
   if (PyBytes_Check(source.ptr())) {
     const std::span<const char> bytes(PyBytes_AS_STRING(source.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
@@ -59,7 +62,7 @@ CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>
   } else {
     load = [path = name_from(source, "models")] { return load_model(path); };
   }
-  engine_ = Engine::compile(load, options);
+  engine_ = Engine::compile(load, options, level);
   for (const InputInfo& input : engine_->model().inputs()) input_names_.push_back(interned(input.name));
   for (const std::string& name : engine_->model().output_names()) output_names_.push_back(interned(name));
 }
@@ -74,6 +77,7 @@ void CompiledModel::close() {
     new std::shared_ptr<Engine>(std::move(last));
     return;
   }
+  if (interpreter_ends()) return;
   const nb::gil_scoped_release released;
   last.reset();  // a call that is under way keeps it until its end
 }
@@ -98,7 +102,7 @@ CompiledModel::Given CompiledModel::gather(const std::vector<InputInfo>& wanted,
     PyObject* found = PyDict_GetItemWithError(given.ptr(), names[i].ptr());
     fits = found != nullptr;
     if (!fits) break;
-    GivenArray one = tensor_of(found, fmt::format("input '{}'", wanted[i].name));
+    GivenArray one = tensor_of(found, {"input", wanted[i].name});
     fits = one.tensor.dtype() == wanted[i].dtype && (one.tensor.rank() == wanted[i].dims.size() || wanted[i].any_shape);
     inputs.tensors.push_back(std::move(one.tensor));
     inputs.kept.push_back(std::move(one.kept));
@@ -110,7 +114,7 @@ CompiledModel::Given CompiledModel::gather(const std::vector<InputInfo>& wanted,
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t position = 0; PyDict_Next(given.ptr(), &position, &key, &value) != 0;) {
     const std::string name = name_from(key, "inputs");
-    GivenArray one = tensor_of(value, fmt::format("input '{}'", name));
+    GivenArray one = tensor_of(value, {"input", name});
     named[name] = std::move(one.tensor);
     inputs.kept.push_back(std::move(one.kept));
   }
@@ -133,7 +137,7 @@ CompiledModel::Places CompiledModel::places_of(nb::handle out) const {
       throw Error(ErrorKind::Inputs,
                   fmt::format("the model has no result '{}' to write; its results are {}", name, fmt::join(names, ", ")));
     const auto i = static_cast<std::size_t>(at - names.begin());
-    GivenPlace place = place_of(value, fmt::format("the place of result '{}'", name));
+    GivenPlace place = place_of(value, {"the place of result", name});
     result.places[i] = {.dtype = place.dtype, .dims = std::move(place.dims), .bytes = {place.data, place.bytes}};
     result.arrays[i] = std::move(place.kept);
   }
@@ -153,18 +157,20 @@ nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Plac
 }
 
 nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_view arrays, std::shared_ptr<Cancellation> cancellation) {
+  const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
   need_numpy();
   const Given given = gather(engine->model().inputs(), input_names_, inputs);
   const Places places = places_of(out);
   std::vector<ir::Tensor> results =
       engine->call([&](ModelContext& context) { return context.run(given.tensors, places.places); }, std::move(cancellation));
-  engine->warnings().issue();
+  engine->warnings().issue(1);
   return results_of(std::move(results), places, arrays);
 }
 
 nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out, std::string_view arrays,
                                      std::shared_ptr<Cancellation> cancellation) {
+  const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
   need_numpy();
   const std::vector<InputInfo>& wanted = engine->ragged()->inputs;
@@ -176,11 +182,11 @@ nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::han
     if (!mapping.is_valid() || PyDict_SetItem(mapping.ptr(), names[0].ptr(), ids.ptr()) < 0) throw nb::python_error();
   }
   const Given given = gather(wanted, names, mapping);
-  const GivenArray ends = tensor_of(offsets, "offsets");
+  const GivenArray ends = tensor_of(offsets, {"offsets"});
   const Places places = places_of(out);
   std::vector<ir::Tensor> results = engine->call(
       [&](ModelContext& context) { return context.run_ragged(given.tensors, ends.tensor, places.places); }, std::move(cancellation));
-  engine->warnings().issue();
+  engine->warnings().issue(1);
   return results_of(std::move(results), places, arrays);
 }
 

@@ -18,7 +18,7 @@ namespace anydim::python {
 class CompiledModel {
  public:
   // `source`: a path as str, or bytes, whose files lie in `folder`.
-  CompiledModel(nanobind::object source, const std::optional<std::string>& folder, const Words& options);
+  CompiledModel(nanobind::object source, const std::optional<std::string>& folder, const Words& options, int level);
   ~CompiledModel();
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;

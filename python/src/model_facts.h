@@ -20,5 +20,7 @@ nanobind::list outputs_of(const Engine& engine);
 nanobind::dict symbols_of(const Engine& engine);
 nanobind::dict statistics_of(const Engine& engine);
 nanobind::dict ceiling_of(const Engine& engine, const Shapes& shapes);
+// Interruptible, as is everything long.
+nanobind::dict explanation_of(Engine& engine, const Shapes& shapes, int repeat);
 
 }  // namespace anydim::python

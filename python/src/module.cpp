@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/src/errors.h"
+#include "python/src/interpreter.h"
 #include "python/src/model.h"
 #include "python/src/model_facts.h"
 
@@ -27,7 +28,8 @@ void add_cancellation(nb::module_& module) {
 
 void add_model(nb::module_& module) {
   nb::class_<CompiledModel>(module, "CompiledModel", nb::is_weak_referenceable(), "A compiled model; anydim.Model adds to it.")
-      .def(nb::init<nb::object, const std::optional<std::string>&, const Words&>(), "source"_a, "folder"_a.none(), "options"_a)
+      .def(nb::init<nb::object, const std::optional<std::string>&, const Words&, int>(), "source"_a, "folder"_a.none(), "options"_a,
+           "level"_a)
       .def("run", &CompiledModel::run, "inputs"_a, "out"_a = nb::none(), nb::kw_only(), "arrays"_a = "numpy", "cancellation"_a = nb::none())
       .def("run_ragged", &CompiledModel::run_ragged, "ids"_a, "offsets"_a, "out"_a = nb::none(), nb::kw_only(), "arrays"_a = "numpy",
            "cancellation"_a = nb::none())
@@ -38,6 +40,8 @@ void add_model(nb::module_& module) {
       .def("_symbols", [](const CompiledModel& model) { return symbols_of(*model.engine()); })
       .def("_stats", [](const CompiledModel& model) { return statistics_of(*model.engine()); })
       .def("_memory_ceiling", [](const CompiledModel& model, const Shapes& shapes) { return ceiling_of(*model.engine(), shapes); })
+      .def("_explain",
+           [](const CompiledModel& model, const Shapes& shapes, int repeat) { return explanation_of(*model.engine(), shapes, repeat); })
       .def("_padded_because", [](const CompiledModel& model) { return model.engine()->model().padded_because(); })
       .def("_hidden_rows_kept_because", [](const CompiledModel& model) { return model.engine()->model().hidden_rows_kept_because(); });
 }
@@ -50,6 +54,7 @@ NB_MODULE(_anydim, module) {
   nb::set_leak_warnings(false);
   module.attr("__version__") = ANYDIM_VERSION;
   anydim::python::translate_errors();
+  module.def("end_calls", &anydim::python::end_calls, "Ends the calls that are under way; none begins any more.");
   anydim::python::add_cancellation(module);
   anydim::python::add_model(module);
 }
