@@ -23,5 +23,6 @@ from .errors import (
     UnsupportedError,
     WriteError,
 )
+from .onnxruntime import InferenceSession
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "errors"] + ["__version__", "errors"]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "onnxruntime")] + ["__version__", "errors"]

@@ -26,12 +26,6 @@ CompileOptions options_of(const Words& words) {
   return options;
 }
 
-bool signal_raised() {
-  if (interpreter_ends()) return true;
-  const nb::gil_scoped_acquire held;
-  return PyErr_CheckSignals() != 0;
-}
-
 // What masked_rows='zero' asked for and cannot be had; empty: nothing.
 std::string padding_kept(const Model& model) {
   const std::string &kept = model.hidden_rows_kept_because(), &padded = model.padded_because();
@@ -44,6 +38,12 @@ std::string padding_kept(const Model& model) {
 }
 
 }  // namespace
+
+bool signal_raised() {
+  if (interpreter_ends()) return true;
+  const nb::gil_scoped_acquire held;
+  return PyErr_CheckSignals() != 0;
+}
 
 std::shared_ptr<Engine> Engine::compile(std::function<ir::Module()> load, const Words& words, int level) {
   const std::shared_ptr<Engine> engine(new Engine);

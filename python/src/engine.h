@@ -17,6 +17,9 @@ namespace anydim::python {
 
 using Words = std::vector<std::pair<std::string, std::string>>;  // options as api/option_text.h has them
 
+// For cancellations: Python has a signal to handle, whose exception is raised then, or the interpreter ends. Without the GIL.
+bool signal_raised();
+
 class Engine {
  public:
   // Interruptible. Warns `level` frames of Python up. Throws what loading and compiling throw.

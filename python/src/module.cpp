@@ -22,7 +22,7 @@ namespace {
 
 void add_cancellation(nb::module_& module) {
   nb::class_<Cancellation>(module, "Cancellation", "A request to end calls that were given it, made on another thread.")
-      .def(nb::init<>())
+      .def("__init__", [](Cancellation* self) { new (self) Cancellation(signal_raised); })
       .def("cancel", &Cancellation::cancel, "Ends them between two launches: they raise CancelledError.");
 }
 
