@@ -262,6 +262,7 @@ class BlockFuser {
         frontier = block_.bindings[*next].results[0];
       }
       add_narrowings(graph, members, frontier);
+      add_extremes(graph, members, frontier);
       for (std::size_t member : members) owner_[member] = groups_;
       ++groups_;
     }
@@ -304,6 +305,26 @@ class BlockFuser {
       Members extended = members;
       extended.insert(user);
       if (has_form(extended, {frontier, binding.results[0]})) members = std::move(extended);
+    }
+  }
+
+  static bool is_extreme(const Binding& binding) { return binding.op == Op::reduce_max || binding.op == Op::reduce_min; }
+
+  // The largest and the smallest element of each row, by which rows are quantised, are results of the kernel that computes the rows, and of one kernel where
+  // that is another's.
+  void add_extremes(const FusionGraph& graph, Members& members, ValueId frontier) const {
+    std::vector<ValueId> outputs{frontier};
+    std::vector<std::size_t> users = graph.users(frontier);
+    if (const Binding& only = block_.bindings[*members.begin()]; members.size() == 1 && is_extreme(only))
+      users = graph.users(only.operands[0]);
+    for (std::size_t user : users) {
+      const Binding& binding = block_.bindings[user];
+      if (owner_[user] >= 0 || members.contains(user) || !is_extreme(binding)) continue;
+      Members extended = members;
+      extended.insert(user);
+      outputs.push_back(binding.results[0]);
+      if (has_form(extended, outputs)) members = std::move(extended);
+      else outputs.pop_back();
     }
   }
 
@@ -401,6 +422,15 @@ class BlockFuser {
     Members others = members;
     std::erase_if(others, [&](std::size_t member) { return block_.bindings[member].op == Op::constant; });
     if (others.empty() || others.size() == members.size()) return;
+    // Scales of quantised products differ from layer to layer; the layers are one kernel.
+    const bool quantised = std::any_of(others.begin(), others.end(), [&](std::size_t member) {
+      const Binding& binding = block_.bindings[member];
+      return binding.op == Op::matmul && is_integer(function_.tensor_type(binding.results[0]).dtype);
+    });
+    if (quantised && has_form(others, outputs)) {
+      members = std::move(others);
+      return;
+    }
     if (known_.reads_scalars(stretch_key(function_, bindings_of(others), outputs, facts_.constants),
                              stretch_key(function_, bindings_of(members), outputs, facts_.constants)) &&
         has_form(others, outputs))
