@@ -69,6 +69,7 @@ ModelExplanation explain_model(const Model& model, const std::vector<std::vector
 std::string padding_text(const Model& model) {
   if (!model.packing()) return "kept: " + model.padded_because();
   std::string text = "removed: rows that the mask hides are not computed";
+  if (model.packing()->ranges_of_kept_rows) text += "; activations are quantised by the range of the others";
   if (model.packing()->limited_inputs.empty()) return text;
   add(text, "; in calls with an element beyond {:.6g} either way in", model.packing()->input_limit);
   for (const std::size_t input : model.packing()->limited_inputs) add(text, " {}", model.inputs()[input].name);
