@@ -137,6 +137,7 @@ std::shared_ptr<const RaggedProgram> Model::ragged(std::shared_ptr<const Cancell
   auto ragged = std::make_shared<RaggedProgram>();
   ragged->inputs = inputs_of(entry);
   ragged->inputs.resize(plan.ragged_inputs.size());
+  ragged->outputs = outputs_of(entry);
   ragged->input_rows = plan.ragged_inputs;
   ragged->output_rows = plan.ragged_results;
   ragged->vectors = vectors_of(*result.packed, ragged->inputs.size());

@@ -28,7 +28,8 @@ void check_places(std::span<const ResultPlace> places, const std::vector<std::st
     const ResultPlace& place = places[i];
     if (!place.given()) continue;
     const std::string name = ir::printable(names[i]);
-    if (const auto wanted = static_cast<std::size_t>(ir::byte_count(place.dtype, place.dims)); place.bytes.size() != wanted)
+    if (const auto wanted = place.room ? place.bytes.size() : static_cast<std::size_t>(ir::byte_count(place.dtype, place.dims));
+        place.bytes.size() != wanted)
       throw Error(ErrorKind::Inputs, fmt::format("the place of result '{}' is {}, which takes {} bytes, and has {}", name,
                                                  ir::shape_text(place.dtype, place.dims), wanted, place.bytes.size()));
     if (std::ranges::any_of(inputs, [&](const ir::Tensor& input) { return overlap(input.bytes(), place.bytes); }))
@@ -51,11 +52,12 @@ void settle(std::vector<ir::Tensor>& results, std::span<const ResultPlace> place
     const ResultPlace& place = places[i];
     if (!place.given()) continue;
     ir::Tensor& result = results.at(i);
-    if (result.dtype() != place.dtype || result.dims() != place.dims)
+    if (place.room && result.bytes().size() > place.bytes.size()) continue;
+    if (result.dtype() != place.dtype || (!place.room && result.dims() != place.dims))
       throw Error(ErrorKind::Inputs, fmt::format("result '{}' is {} in this call, and the place for it {}", ir::printable(names[i]),
                                                  ir::shape_text(result.dtype(), result.dims()), ir::shape_text(place.dtype, place.dims)));
     if (result.bytes().data() != place.bytes.data()) std::ranges::copy(result.bytes(), place.bytes.begin());
-    result = ir::Tensor(place.dtype, place.dims, place.bytes, nullptr);
+    result = ir::Tensor(place.dtype, result.dims(), place.bytes.first(result.bytes().size()), nullptr);
   }
 }
 

@@ -103,7 +103,7 @@ class CpuSession : public DeviceSession {
 
  private:
   std::shared_ptr<std::byte> output_memory(std::int32_t output, std::size_t bytes) {
-    if (const std::size_t o = index_of(output); o < offered_.size() && offered_[o].data() != nullptr && offered_[o].size() == bytes)
+    if (const std::size_t o = index_of(output); o < offered_.size() && offered_[o].data() != nullptr && offered_[o].size() >= bytes)
       return {std::shared_ptr<std::byte>(), offered_[o].data()};
     return memory_->apart() ? memory_->take(bytes) : output_blocks_.take(bytes);
   }
