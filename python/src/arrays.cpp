@@ -11,6 +11,7 @@
 #include <utility>
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace anydim::python {
 
@@ -132,6 +133,22 @@ void require_host(nb::handle array, What what) {
   refuse("{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()", what.text(), name);
 }
 
+// Asked for here, not by nanobind, which would try other ways where a library refuses for a reason.
+nb::object capsule_from(nb::handle array, What what) {
+  try {
+    const nb::object method = array.attr("__dlpack__");
+    try {
+      return method("max_version"_a = nb::make_tuple(1, 0));
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_TypeError)) throw;
+    }
+    return method();  // of before version 1
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array), text_of(error.value()));
+  }
+}
+
 template <typename Array>
 Array imported(nb::handle array, What what) {
   if (!nb::hasattr(array, "__dlpack__") || !nb::hasattr(array, "__dlpack_device__")) {
@@ -140,12 +157,8 @@ Array imported(nb::handle array, What what) {
   }
   require_host(array, what);
   Array result;
-  if (nb::try_cast(array, result)) return result;
-  // nanobind does not say why; the tensor itself does.
-  std::string why = "it is read-only, or of a form that DLPack does not know";
-  const nb::object capsule = nb::steal(PyObject_CallMethod(array.ptr(), "__dlpack__", nullptr));
-  if (!capsule.is_valid()) why = nb::python_error().what();
-  refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array), why);
+  if (nb::try_cast(capsule_from(array, what), result)) return result;
+  refuse("{}, a {}, cannot be read through DLPack: it is read-only, or of a form that is not known here", what.text(), class_name(array));
 }
 
 std::string name_of(nb::dlpack::dtype type) {
