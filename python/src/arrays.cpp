@@ -121,9 +121,19 @@ GivenArray numpy_tensor(PyArrayObject* given, What what) {
 
 constexpr int cpu = 1, cuda_host = 3;
 
+// What the array's own method gives. Its exception, for a reason of its library's, is an input that does not fit.
+template <typename... Arguments>
+nb::object ask(nb::handle array, What what, const char* method, Arguments&&... arguments) {
+  try {
+    return array.attr(method)(std::forward<Arguments>(arguments)...);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception) || (sizeof...(arguments) > 0 && error.matches(PyExc_TypeError))) throw;
+    refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array), text_of(error.value()));
+  }
+}
+
 void require_host(nb::handle array, What what) {
-  const nb::object device = nb::steal(PyObject_CallMethod(array.ptr(), "__dlpack_device__", nullptr));
-  if (!device.is_valid()) throw nb::python_error();
+  const nb::object device = ask(array, what, "__dlpack_device__");
   const int kind = nb::cast<int>(device[0]);
   if (kind == cpu || kind == cuda_host) return;
   constexpr int cuda = 2;
@@ -133,20 +143,14 @@ void require_host(nb::handle array, What what) {
   refuse("{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()", what.text(), name);
 }
 
-// Asked for here, not by nanobind, which would try other ways where a library refuses for a reason.
+// Asked for here, not by nanobind, which would try other ways where a library refuses.
 nb::object capsule_from(nb::handle array, What what) {
   try {
-    const nb::object method = array.attr("__dlpack__");
-    try {
-      return method("max_version"_a = nb::make_tuple(1, 0));
-    } catch (nb::python_error& error) {
-      if (!error.matches(PyExc_TypeError)) throw;
-    }
-    return method();  // of before version 1
+    return ask(array, what, "__dlpack__", "max_version"_a = nb::make_tuple(1, 0));
   } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_Exception)) throw;
-    refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array), text_of(error.value()));
+    if (!error.matches(PyExc_TypeError)) throw;
   }
+  return ask(array, what, "__dlpack__");  // of before version 1
 }
 
 template <typename Array>
