@@ -1,9 +1,12 @@
 """Models: anydim.compile and what it gives."""
 
+from __future__ import annotations
+
 import atexit
 import os
 import weakref
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from . import _anydim
 from .errors import OptionError
@@ -14,7 +17,7 @@ class TensorInfo(NamedTuple):
 
     name: str
     dtype: str
-    shape: tuple
+    shape: tuple[int | str, ...]
 
 
 class Symbol(NamedTuple):
@@ -29,7 +32,7 @@ class Symbol(NamedTuple):
 class MemoryCeiling(NamedTuple):
     """What a call may hold at most while it runs, in bytes: activations (None where they have no bound, for ``unbounded_because``) and weights, which calls share."""
 
-    arena_bytes: "int | None"
+    arena_bytes: int | None
     unbounded_because: str
     constant_bytes: int
 
@@ -92,8 +95,8 @@ class Launch(NamedTuple):
 
     region: str
     source: str
-    dims: dict
-    keys: dict
+    dims: dict[str, int]
+    keys: dict[str, int]
     bucket: str
     schedule: str
     chosen: str
@@ -107,8 +110,8 @@ class Launch(NamedTuple):
 class Explanation(NamedTuple):
     """Every decision behind one call: values of symbols, its launches, seconds of the whole call, bytes by kind, and what became of padding. As text: all of it."""
 
-    symbols: dict
-    launches: tuple
+    symbols: dict[str, int]
+    launches: tuple[Launch, ...]
     call_seconds: float
     arena_bytes: int
     scratch_bytes: int
@@ -117,7 +120,7 @@ class Explanation(NamedTuple):
     padding: str
     text: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.text
 
 
@@ -125,49 +128,49 @@ class Model(_anydim.CompiledModel):
     """A compiled model. Any number of threads may call it at once; calls release the GIL. Made by `anydim.compile`."""
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[TensorInfo]:
         """The inputs, in the model's order: a list of `TensorInfo`."""
         return [TensorInfo(*info) for info in self._inputs()]
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[TensorInfo]:
         """The results, in the model's order: a list of `TensorInfo`. A dim that only the run tells is an expression with a symbol of its own."""
         return [TensorInfo(*info) for info in self._outputs()]
 
     @property
-    def symbols(self):
+    def symbols(self) -> dict[str, Symbol]:
         """Unknown extents by name: a dict of `Symbol`."""
         return {name: Symbol(*info) for name, info in self._symbols().items()}
 
     @property
-    def padded_because(self):
+    def padded_because(self) -> str:
         """Why rows that a mask hides are computed: the op, mask or result that stands in the way; empty where they are not."""
         return self._padded_because()
 
     @property
-    def hidden_rows_kept_because(self):
+    def hidden_rows_kept_because(self) -> str:
         """Why hidden rows of results are as the model computes them though ``masked_rows="zero"`` was asked for; empty where they are zeros, or were not asked for."""
         return self._hidden_rows_kept_because()
 
-    def stats(self):
+    def stats(self) -> Statistics:
         """Calls, kernels and memory up to now: `Statistics`."""
         all = self._stats()
         calls = all["calls"]
         calls["latency"] = Latency(**calls["latency"])
         return Statistics(Calls(**calls), Kernels(**all["kernels"]), Memory(**all["memory"]))
 
-    def memory_ceiling(self, shapes):
+    def memory_ceiling(self, shapes: Mapping[str, Sequence[int]]) -> MemoryCeiling:
         """What a call of these shapes may hold: `MemoryCeiling`. ``shapes`` has the extents of every input, by name."""
         return MemoryCeiling(**self._memory_ceiling({name: list(shape) for name, shape in shapes.items()}))
 
-    def explain(self, shapes, repeat=5):
+    def explain(self, shapes: Mapping[str, Sequence[int]], repeat: int = 5) -> Explanation:
         """What a call of these shapes does, and why: `Explanation`. It is made with made-up numbers, ``repeat`` times, once every kernel is there. ``shapes`` has the extents of every
         input, by name."""
         told = self._explain({name: list(shape) for name, shape in shapes.items()}, repeat)
         told["launches"] = tuple(Launch(**launch) for launch in told["launches"])
         return Explanation(**told)
 
-    async def run_async(self, inputs, out=None, *, arrays="numpy"):
+    async def run_async(self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *, arrays: str = "numpy") -> dict[str, Any]:
         """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task is cancelled the call ends between two launches."""
         import asyncio  # which takes longer to import than the rest
         import functools
@@ -180,37 +183,37 @@ class Model(_anydim.CompiledModel):
             cancellation.cancel()
             raise
 
-    def __enter__(self):
+    def __enter__(self) -> Model:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.closed:
             return "<anydim.Model, closed>"
         return f"<anydim.Model {', '.join(info.name for info in self.inputs)} -> {', '.join(info.name for info in self.outputs)}>"
 
 
 def compile(
-    model,
+    model: str | os.PathLike[str] | bytes | bytearray | memoryview | Any,
     *,
-    device="cpu",
-    precision="f32",
-    masked_rows="keep",
-    dims=None,
-    policies=None,
-    outputs=None,
-    threads=None,
-    cache_dir=None,
-    cache=True,
-    database=None,
-    memory_limit=None,
-    cpu_level=None,
-    f32_products=None,
-    folder=None,
-    warn_level=1,
-):
+    device: str = "cpu",
+    precision: str = "f32",
+    masked_rows: str = "keep",
+    dims: Mapping[str, Sequence[int]] | None = None,
+    policies: str | Mapping[str, str] | None = None,
+    outputs: Sequence[str] | None = None,
+    threads: int | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    cache: bool = True,
+    database: str | os.PathLike[str] | bool | None = None,
+    memory_limit: int | str | None = None,
+    cpu_level: str | None = None,
+    f32_products: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    warn_level: int = 1,
+) -> Model:
     """Loads a model and compiles it for every shape it can meet: a `Model`.
 
     model: path of an ONNX file or of a module in text form, or its bytes, or an onnx.ModelProto.
@@ -223,7 +226,7 @@ def compile(
     threads: that compute; as many as this process may run at once where None.
     cache_dir: folder of compiled kernels, $XDG_CACHE_HOME/anydim or ~/.cache/anydim where None; cache=False keeps none.
     database: tuning database; the user's own where None, none where False.
-    memory_limit: most bytes of one call.
+    memory_limit: most bytes of one call, as a number or like "512M".
     cpu_level: "x86-64", "avx2", "avx512", "avx512bf16" or "amx"; the best there is where None.
     f32_products: "exact", or (cuda) "tf32".
     folder: where files that a model given as bytes names are looked for.
@@ -231,7 +234,7 @@ def compile(
 
     Raises a class of `anydim.errors` for each kind of error. Ctrl-C ends it.
     """
-    words = [("device", device), ("precision", precision), ("masked_rows", masked_rows)]
+    words: list[tuple[str, Any]] = [("device", device), ("precision", precision), ("masked_rows", masked_rows)]
     for name, bounds in (dims or {}).items():
         words.append(("dim", f"{name}=" + ":".join(str(bound) for bound in bounds)))
     if isinstance(policies, str):
@@ -247,29 +250,29 @@ def compile(
         words.append(("cache_folder", os.path.join(os.curdir, os.fspath(cache_dir))))
     if database is False:
         words.append(("database", "none"))
-    elif database is not None:
+    elif database is not None and database is not True:
         words.append(("database", os.path.join(os.curdir, os.fspath(database))))
     for name, value in (("threads", threads), ("memory_limit", memory_limit), ("cpu_level", cpu_level), ("f32_products", f32_products)):
         if value is not None:
             words.append((name, str(value)))
-    words = [(name, word(name, value)) for name, value in words]
-    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), words, warn_level + 1)
+    options = [(name, word(name, value)) for name, value in words]
+    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), options, warn_level + 1)
     open_models.add(compiled)
     return compiled
 
 
-def word(name, value):
+def word(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
     raise OptionError(f"option '{name}' is given as a string, not as a {type(value).__name__}")
 
 
-def source_of(model):
+def source_of(model: Any) -> str | bytes:
     """A path as str, or bytes."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
     if hasattr(model, "SerializeToString"):
-        return model.SerializeToString()
+        return bytes(model.SerializeToString())
     try:
         return os.fsdecode(model)
     except TypeError:
@@ -277,11 +280,11 @@ def source_of(model):
 
 
 # Their threads end before the interpreter does.
-open_models = weakref.WeakSet()
+open_models: weakref.WeakSet[Model] = weakref.WeakSet()
 
 
 @atexit.register
-def close_models():
+def close_models() -> None:
     _anydim.end_calls()
     for model in list(open_models):
         model.close()

@@ -1,7 +1,11 @@
 """What an ONNX file says of itself beside its graph."""
 
+from __future__ import annotations
+
 import mmap
 import os
+from collections.abc import Iterator
+from typing import Any
 
 # Fields of ModelProto; 2 of GraphProto is its name, and metadata_props are pairs of 1 (key) and 2 (value).
 PRODUCER_NAME, MODEL_DOMAIN, MODEL_VERSION, DOC_STRING, GRAPH, METADATA_PROPS = 2, 4, 5, 6, 7, 14
@@ -9,7 +13,7 @@ GRAPH_NAME, GRAPH_DOC_STRING = 2, 10
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-def read_metadata(model):
+def read_metadata(model: str | bytes) -> dict[str, Any]:
     """The metadata of a model given as a path or bytes: names of `ModelMetadata` to values. A module in text form has none."""
     if isinstance(model, bytes):
         return fields_of(memoryview(model))
@@ -20,8 +24,8 @@ def read_metadata(model):
             return fields_of(view)
 
 
-def fields_of(view):
-    metadata = {"producer_name": "", "domain": "", "version": 0, "description": "", "graph_name": "", "graph_description": "", "custom_metadata_map": {}}
+def fields_of(view: memoryview) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"producer_name": "", "domain": "", "version": 0, "description": "", "graph_name": "", "graph_description": "", "custom_metadata_map": {}}
     texts = {PRODUCER_NAME: "producer_name", MODEL_DOMAIN: "domain", DOC_STRING: "description"}
     try:
         for field, value in fields(view):
@@ -43,16 +47,17 @@ def fields_of(view):
     return metadata
 
 
-def text(value):
+def text(value: Any) -> str:
     return bytes(value).decode("utf-8", "replace")
 
 
-def fields(view):
+def fields(view: memoryview) -> Iterator[tuple[int, Any]]:
     """(number, value) of each field of a protobuf message; bytes are views, nothing large is copied."""
     at = 0
     while at < len(view):
         tag, at = varint(view, at)
         kind = tag & 7
+        value: Any
         if kind == VARINT:
             value, at = varint(view, at)
         elif kind == BYTES:
@@ -66,7 +71,7 @@ def fields(view):
         yield tag >> 3, value
 
 
-def varint(view, at):
+def varint(view: memoryview, at: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         byte = view[at]

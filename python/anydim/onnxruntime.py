@@ -5,10 +5,12 @@
     results = session.run(None, {"x": array})
 """
 
+from __future__ import annotations
+
 import enum
-import os
 import warnings
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from . import _anydim, _model
 from ._onnx_metadata import read_metadata
@@ -39,7 +41,7 @@ class NodeArg(NamedTuple):
     """An input or result of a session: a dim is a number, the name of a symbol, or None where it is neither; a type is "tensor(float)", "tensor(int64)", .."""
 
     name: str
-    shape: list
+    shape: list[int | str | None]
     type: str
 
 
@@ -52,14 +54,14 @@ class ModelMetadata(NamedTuple):
     description: str
     graph_description: str
     version: int
-    custom_metadata_map: dict
+    custom_metadata_map: dict[str, str]
 
 
 class SessionOptions:
     """Of these `intra_op_num_threads` (0: as many as the process may run) and free dimension overrides have a meaning for Anydim; the others are taken and not looked at, but for those that
     ask for a result of their own (profiles, optimised models), which are warned of."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.intra_op_num_threads = 0
         self.inter_op_num_threads = 0
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -72,43 +74,45 @@ class SessionOptions:
         self.optimized_model_filepath = ""
         self.log_severity_level = self.log_verbosity_level = 0
         self.logid = ""
-        self.entries, self.dims = {}, {}
+        self.entries: dict[str, str] = {}
+        self.dims: dict[str, tuple[int, int]] = {}
 
-    def add_session_config_entry(self, key, value):
+    def add_session_config_entry(self, key: str, value: str) -> None:
         self.entries[key] = value
 
-    def get_session_config_entry(self, key):
+    def get_session_config_entry(self, key: str) -> str:
         if key not in self.entries:
             raise OptionError(f"the session's options have no entry '{key}'")
         return self.entries[key]
 
-    def add_free_dimension_override_by_name(self, name, value):
+    def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
         """The symbol is this number in every call."""
         self.dims[name] = (value, value)
 
-    def register_custom_ops_library(self, path):
+    def register_custom_ops_library(self, path: str) -> None:
         raise UnsupportedError(f"{path}: Anydim runs no operators of others' libraries")
 
 
 class RunOptions:
     """`terminate = True`, set by another thread, ends the calls that were given it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.log_severity_level = self.log_verbosity_level = 0
         self.logid = ""
         self.only_execute_path_to_fetches = False
-        self.entries = {}
-        self.terminate = False
+        self.entries: dict[str, str] = {}
+        self.terminated = False
+        self.cancellation = _anydim.Cancellation()
 
-    def add_run_config_entry(self, key, value):
+    def add_run_config_entry(self, key: str, value: str) -> None:
         self.entries[key] = value
 
     @property
-    def terminate(self):
+    def terminate(self) -> bool:
         return self.terminated
 
     @terminate.setter
-    def terminate(self, value):
+    def terminate(self, value: bool) -> None:
         self.terminated = bool(value)
         if self.terminated:
             self.cancellation.cancel()
@@ -119,82 +123,94 @@ class RunOptions:
 class OrtValue:
     """A NumPy array as a value of a session; its memory is the array's."""
 
-    def __init__(self, array):
+    def __init__(self, array: Any) -> None:
         self.array = array
 
     @staticmethod
-    def ortvalue_from_numpy(array, device_type="cpu", device_id=0):
+    def ortvalue_from_numpy(array: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         require_host(device_type, "the value")
         return OrtValue(array)
 
     @staticmethod
-    def ortvalue_from_shape_and_type(shape, element_type, device_type="cpu", device_id=0):
+    def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         import numpy
 
         require_host(device_type, "the value")
         return OrtValue(numpy.empty(shape, element_type))
 
-    def numpy(self):
+    def numpy(self) -> Any:
         return self.array
 
-    def shape(self):
+    def shape(self) -> list[int]:
         return list(self.array.shape)
 
-    def data_type(self):
+    def data_type(self) -> str:
         return type_text(self.array.dtype.name)
 
-    def data_ptr(self):
-        return self.array.__array_interface__["data"][0]
+    def data_ptr(self) -> int:
+        return int(self.array.__array_interface__["data"][0])
 
-    def device_name(self):
+    def device_name(self) -> str:
         return "cpu"
 
-    def has_value(self):
+    def has_value(self) -> bool:
         return True
 
-    def is_tensor(self):
+    def is_tensor(self) -> bool:
         return True
 
-    def tensor_size_in_bytes(self):
-        return self.array.nbytes
+    def tensor_size_in_bytes(self) -> int:
+        return int(self.array.nbytes)
 
-    def update_inplace(self, array):
+    def update_inplace(self, array: Any) -> None:
         self.array[...] = array
 
-    def __dlpack__(self, **options):
+    def __dlpack__(self, **options: Any) -> Any:
         return self.array.__dlpack__(**options)
 
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, number = self.array.__dlpack_device__()
+        return int(kind), int(number)
 
 
 class IOBinding:
     """Arrays that a session reads and writes where they lie, bound once for any number of calls."""
 
-    def __init__(self, session):
+    def __init__(self, session: InferenceSession) -> None:
         self.session = session
-        self.inputs, self.places, self.outputs, self.results = {}, {}, [], {}
+        self.inputs: dict[str, Any] = {}
+        self.places: dict[str, Any] = {}
+        self.outputs: list[str] = []
+        self.results: dict[str, Any] = {}
 
-    def bind_cpu_input(self, name, array):
+    def bind_cpu_input(self, name: str, array: Any) -> None:
         self.inputs[name] = array
 
-    def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
+    def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
         """Reads memory at an address, which must stay valid until the last call."""
         require_host(device_type, f"input '{name}'")
         self.inputs[name] = array_at(buffer_ptr, element_type, shape)
 
-    def bind_ortvalue_input(self, name, value):
+    def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
         self.inputs[name] = value.numpy()
 
-    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
         """Writes to memory at an address; where none is given the result is Anydim's to place."""
         require_host(device_type, f"result '{name}'")
         self.note_output(name, None if buffer_ptr is None else array_at(buffer_ptr, element_type, shape))
 
-    def bind_ortvalue_output(self, name, value):
+    def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
         self.note_output(name, value.numpy())
 
-    def note_output(self, name, place):
+    def note_output(self, name: str, place: Any) -> None:
         self.session.require_output(name)
         if name not in self.outputs:
             self.outputs.append(name)
@@ -202,23 +218,23 @@ class IOBinding:
         if place is not None:
             self.places[name] = place
 
-    def clear_binding_inputs(self):
+    def clear_binding_inputs(self) -> None:
         self.inputs = {}
 
-    def clear_binding_outputs(self):
+    def clear_binding_outputs(self) -> None:
         self.places, self.outputs, self.results = {}, [], {}
 
-    def synchronize_inputs(self):
+    def synchronize_inputs(self) -> None:
         """Nothing to wait for: inputs lie in this process's memory."""
 
-    def synchronize_outputs(self):
+    def synchronize_outputs(self) -> None:
         """Nothing to wait for: results are there when the call ends."""
 
-    def get_outputs(self):
+    def get_outputs(self) -> list[OrtValue]:
         """Results of the last call in the order in which they were bound: a list of `OrtValue`."""
         return [OrtValue(self.results[name]) for name in self.outputs if name in self.results]
 
-    def copy_outputs_to_cpu(self):
+    def copy_outputs_to_cpu(self) -> list[Any]:
         """The same as NumPy arrays, where they lie: they are on the CPU."""
         return [value.numpy() for value in self.get_outputs()]
 
@@ -232,26 +248,35 @@ class InferenceSession:
     Errors are Anydim's own (`anydim.errors`); those of inputs are ValueErrors, as onnxruntime's are. A model that compiles is run for every shape.
     """
 
-    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, warn_level=1, **options):
+    def __init__(
+        self,
+        path_or_bytes: Any,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        warn_level: int = 1,
+        **options: Any,
+    ) -> None:
         self.session_options = sess_options if sess_options is not None else SessionOptions()
-        self.source = _model.source_of(path_or_bytes)
+        source = _model.source_of(path_or_bytes)
         wanted = options_of(self.session_options, options, warn_level + 1)
         devices = devices_of(providers, warn_level + 1)
         for i, device in enumerate(devices):
             try:
-                self.model = _model.compile(self.source, device=device, warn_level=warn_level + 1, **wanted)
+                self.model = _model.compile(source, device=device, warn_level=warn_level + 1, **wanted)
                 break
             except ResourceError as error:
                 if i + 1 == len(devices):
                     raise
                 warnings.warn(f"{device} was asked for first, and {devices[i + 1]} runs the model: {error}", AnydimWarning, stacklevel=warn_level + 1)
         self.device = device
-        self.metadata = read_metadata(self.source) if isinstance(self.source, bytes) else None
-        if isinstance(self.source, bytes):
-            self.source = None  # only paths are read again
+        # A file is read when it is asked for.
+        self.path: str | None = None if isinstance(source, bytes) else source
+        self.metadata: dict[str, Any] | None = read_metadata(source) if isinstance(source, bytes) else None
         self.output_names = [info.name for info in self.model.outputs]
 
-    def run(self, output_names, input_feed, run_options=None):
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None) -> list[Any]:
         """Results in the order of ``output_names`` (None or []: all): a list of NumPy arrays."""
         results = self.model.run(input_feed, cancellation=None if run_options is None else run_options.cancellation)
         if not output_names:
@@ -262,62 +287,73 @@ class InferenceSession:
             self.require_output(missing.args[0])
             raise
 
-    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: RunOptions | None = None
+    ) -> list[OrtValue]:
+        """As `run`, with `OrtValue` in place of arrays."""
         feed = {name: value.numpy() for name, value in input_dict_ort_values.items()}
         return [OrtValue(array) for array in self.run(output_names, feed, run_options)]
 
-    def io_binding(self):
+    def io_binding(self) -> IOBinding:
+        """An empty `IOBinding` for `run_with_iobinding`."""
         return IOBinding(self)
 
-    def run_with_iobinding(self, iobinding, run_options=None):
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Reads bound inputs where they lie and writes results to bound places; nothing is copied."""
         cancellation = None if run_options is None else run_options.cancellation
         iobinding.results = self.model.run(iobinding.inputs, iobinding.places or None, cancellation=cancellation)
 
-    def get_inputs(self):
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs, in the model's order."""
         return [node_arg(info) for info in self.model.inputs]
 
-    def get_outputs(self):
+    def get_outputs(self) -> list[NodeArg]:
+        """The results, in the model's order."""
         return [node_arg(info) for info in self.model.outputs]
 
-    def get_overridable_initializers(self):
+    def get_overridable_initializers(self) -> list[NodeArg]:
         """None: an input with a default value is a constant of the model."""
         return []
 
-    def get_providers(self):
+    def get_providers(self) -> list[str]:
+        """Names of the devices that run the model."""
         return [name for name, device in DEVICES.items() if device in (self.device, "cpu")][::-1]
 
-    def get_provider_options(self):
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """None of Anydim's options is a provider's: an empty dict for each."""
         return {name: {} for name in self.get_providers()}
 
-    def get_session_options(self):
+    def get_session_options(self) -> SessionOptions:
+        """`SessionOptions` as they were given."""
         return self.session_options
 
-    def get_modelmeta(self):
+    def get_modelmeta(self) -> ModelMetadata:
         """`ModelMetadata`."""
         if self.metadata is None:
-            self.metadata = read_metadata(self.source)
+            assert self.path is not None
+            self.metadata = read_metadata(self.path)
         return ModelMetadata(**self.metadata)
 
-    def disable_fallback(self):
+    def disable_fallback(self) -> None:
         """Anydim falls back to nothing by itself."""
 
     enable_fallback = disable_fallback
 
-    def require_output(self, name):
+    def require_output(self, name: str) -> None:
+        """Raises InputError where the model has no such result."""
         if name not in self.output_names:
             raise InputError(f"the model has no result '{name}'; its results are {', '.join(self.output_names)}")
 
 
-def node_arg(info):
+def node_arg(info: _model.TensorInfo) -> NodeArg:
     return NodeArg(info.name, [dim if isinstance(dim, int) or dim.isidentifier() else None for dim in info.shape], type_text(info.dtype))
 
 
-def type_text(dtype):
+def type_text(dtype: str) -> str:
     return f"tensor({TYPES.get(dtype, dtype)})"
 
 
-def options_of(session_options, options, warn_level):
+def options_of(session_options: SessionOptions, options: Mapping[str, Any], warn_level: int) -> dict[str, Any]:
     wanted = dict(options)
     if session_options.intra_op_num_threads:
         wanted.setdefault("threads", session_options.intra_op_num_threads)
@@ -330,7 +366,7 @@ def options_of(session_options, options, warn_level):
     return wanted
 
 
-def devices_of(providers, warn_level):
+def devices_of(providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None, warn_level: int) -> list[str]:
     """Devices of the providers, the most wanted first."""
     devices = []
     for provider in providers if providers is not None else ["CPUExecutionProvider"]:
@@ -344,12 +380,12 @@ def devices_of(providers, warn_level):
     return list(dict.fromkeys(devices))
 
 
-def require_host(device_type, what):
+def require_host(device_type: str, what: str) -> None:
     if device_type not in ("cpu", "cuda_pinned"):
         raise InputError(f"{what} is bound to memory of the device '{device_type}': expected this process's memory, 'cpu'")
 
 
-def array_at(address, element_type, shape):
+def array_at(address: int | None, element_type: Any, shape: Sequence[int] | None) -> Any:
     import ctypes
 
     import numpy
@@ -365,7 +401,7 @@ def array_at(address, element_type, shape):
     return numpy.frombuffer((ctypes.c_byte * count).from_address(address), dtype).reshape(shape)
 
 
-def get_available_providers():
+def get_available_providers() -> list[str]:
     """Of this machine, the most wanted first."""
     import ctypes
 
@@ -376,11 +412,11 @@ def get_available_providers():
         return ["CPUExecutionProvider"]
 
 
-def get_device():
+def get_device() -> str:
     return "GPU" if len(get_available_providers()) > 1 else "CPU"
 
 
-def set_default_logger_severity(level):
+def set_default_logger_severity(level: int) -> None:
     """Taken and not looked at: what Anydim has to say are Python's warnings."""
 
 

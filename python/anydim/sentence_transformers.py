@@ -11,7 +11,11 @@
 Rows that only pad a text to the length of the longest are not computed. Wants sentence-transformers 6 or newer.
 """
 
+from __future__ import annotations
+
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from sentence_transformers.base.modules import InputModule
@@ -32,7 +36,9 @@ class Transformer(InputModule):
     options: as `anydim.compile` takes them; masked_rows is "zero" unless it is said.
     """
 
-    def __init__(self, model, tokenizer, *, max_seq_length=None, output="last_hidden_state", ragged=False, **options):
+    def __init__(
+        self, model: Any, tokenizer: Any, *, max_seq_length: int | None = None, output: str = "last_hidden_state", ragged: bool = False, **options: Any
+    ) -> None:
         super().__init__()
         self.source, self.options, self.ragged = _model.source_of(model), {"masked_rows": "zero", **options}, ragged
         self.output = output
@@ -40,7 +46,7 @@ class Transformer(InputModule):
         self.tokenizer = tokenizer_of(tokenizer)
         self.max_seq_length = max_seq_length
 
-    def compile_model(self, warn_level):
+    def compile_model(self, warn_level: int) -> None:
         self.model = _model.compile(self.source, outputs=[self.output], warn_level=warn_level, **self.options)
         (self.info,) = self.model.outputs
         if len(self.info.shape) != 3 or not isinstance(self.info.shape[-1], int):
@@ -50,11 +56,11 @@ class Transformer(InputModule):
             raise UnsupportedError(f"the model takes {', '.join(self.input_names)}: expected input_ids, attention_mask and perhaps token_type_ids")
 
     @property
-    def max_seq_length(self):
+    def max_seq_length(self) -> int:
         return self.most_tokens
 
     @max_seq_length.setter
-    def max_seq_length(self, value):
+    def max_seq_length(self, value: int | None) -> None:
         name = next(info for info in self.model.inputs if info.name == "input_ids").shape[1]
         most = name if isinstance(name, int) else self.model.symbols[name].high
         if value is not None and value > most:
@@ -63,12 +69,12 @@ class Transformer(InputModule):
         if is_plain(self.tokenizer):
             self.tokenizer.enable_truncation(self.most_tokens)
 
-    def get_embedding_dimension(self):
-        return self.info.shape[-1]
+    def get_embedding_dimension(self) -> int:
+        return int(self.info.shape[-1])
 
     get_word_embedding_dimension = get_embedding_dimension  # its name before sentence-transformers 6
 
-    def preprocess(self, inputs, prompt=None, **kwargs):
+    def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **kwargs: Any) -> dict[str, Any]:
         """Tokens of texts, or of pairs of texts, as tensors."""
         features = {}
         if prompt:
@@ -93,7 +99,7 @@ class Transformer(InputModule):
             features.update(input_ids=ids, attention_mask=mask, token_type_ids=types)
         return features
 
-    def encode(self, texts):
+    def encode(self, texts: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
         """(ids, token types) of each text, special tokens and all."""
         if is_plain(self.tokenizer):
             return [(encoding.ids, encoding.type_ids) for encoding in self.tokenizer.encode_batch(texts)]
@@ -104,12 +110,12 @@ class Transformer(InputModule):
         ids = encoded["input_ids"]
         return list(zip(ids, encoded.get("token_type_ids") or [[0] * len(row) for row in ids]))
 
-    def special_ids(self):
+    def special_ids(self) -> set[int]:
         if is_plain(self.tokenizer):
             return {number for number, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
         return set(self.tokenizer.all_special_ids)
 
-    def forward(self, features, **kwargs):
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         inputs = {name: features[name] for name in self.input_names if name in features}
         if self.ragged:
             results = self.model.run_ragged(inputs, features["cu_seq_lens_q"], arrays="torch")
@@ -118,27 +124,27 @@ class Transformer(InputModule):
             features["token_embeddings"] = self.model.run(inputs, arrays="torch")[self.output]
         return features
 
-    def save(self, output_path, *args, **kwargs):
+    def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError("a model compiled by Anydim is not saved: keep the ONNX file and its tokenizer")
 
     # Copies and other processes' workers compile it again.
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         for name in ("model", "info"):
             state.pop(name, None)
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.compile_model(warn_level=2)
 
 
-def is_plain(tokenizer):
+def is_plain(tokenizer: Any) -> bool:
     """Of the package tokenizers, not of transformers."""
     return hasattr(tokenizer, "encode_batch")
 
 
-def tokenizer_of(tokenizer):
+def tokenizer_of(tokenizer: Any) -> Any:
     if not isinstance(tokenizer, (str, os.PathLike)):
         if is_plain(tokenizer):
             tokenizer.no_padding()

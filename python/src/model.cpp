@@ -67,6 +67,16 @@ CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>
   for (const std::string& name : engine_->model().output_names()) output_names_.push_back(interned(name));
 }
 
+void CompiledModel::retune() {
+  const UnderWay under_way;
+  const std::shared_ptr<Engine> engine = this->engine();
+  {
+    const nb::gil_scoped_release released;
+    engine->model().retune();
+  }
+  engine->warnings().issue(1);
+}
+
 CompiledModel::~CompiledModel() { close(); }
 
 void CompiledModel::close() {

@@ -28,7 +28,8 @@ class CompiledModel {
   // `ids`: as `inputs`, or the one array where the model has one. `offsets`: i64 of rank 1.
   nanobind::object run_ragged(nanobind::handle ids, nanobind::handle offsets, nanobind::handle out, std::string_view arrays,
                               std::shared_ptr<Cancellation> cancellation);
-  void close();  // also in a forked child
+  void retune();  // reads the tuning database again
+  void close();   // also in a forked child
   bool closed() const { return engine_ == nullptr; }
   std::shared_ptr<Engine> engine() const;
 

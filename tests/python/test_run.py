@@ -1,5 +1,6 @@
 """What a call gives, and what it copies."""
 
+import ast
 import gc
 import pathlib
 import warnings
@@ -228,6 +229,28 @@ def test_options_reach_the_compiler(build, random):
     np.testing.assert_allclose(model.run(inputs)["r"], expected_dense(**inputs), rtol=0.1, atol=0.1)
     with pytest.raises(anydim.InputError, match="batch"):
         model.run(dense_inputs(random, 5, 4))
+
+
+def test_stubs_name_what_the_extension_has():
+    tree = ast.parse(pathlib.Path(anydim.__file__).with_name("_anydim.pyi").read_text())
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for name, node in classes.items():
+        stubbed = {function.name for function in node.body if isinstance(function, ast.FunctionDef)}
+        assert stubbed == {attribute for attribute in vars(getattr(anydim._anydim, name)) if attribute == "__init__" or not attribute.startswith("__")}
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert {name for name in vars(anydim._anydim) if not name.startswith("__")} == functions | set(classes)
+
+
+def test_everything_has_a_docstring():
+    for name in anydim.__all__:
+        thing = getattr(anydim, name)
+        if not callable(thing):
+            continue
+        assert thing.__doc__, name
+        for attribute, value in vars(thing).items() if isinstance(thing, type) else ():
+            if not attribute.startswith("_") and (callable(value) or isinstance(value, property)):
+                assert value.__doc__, f"{name}.{attribute}"
+    assert "offsets" in anydim.Model.run_ragged.__doc__
 
 
 def test_many_small_results_can_be_held(build):
