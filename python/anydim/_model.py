@@ -81,12 +81,20 @@ class Memory(NamedTuple):
     held_bytes: int
 
 
+class Copies(NamedTuple):
+    """Arrays of calls that had to be copied, since the model was compiled: inputs of a layout that kernels do not read, and results that are handed out under two names."""
+
+    inputs: int
+    results: int
+
+
 class Statistics(NamedTuple):
     """One look at a model at work."""
 
     calls: Calls
     kernels: Kernels
     memory: Memory
+    copies: Copies
 
 
 class Launch(NamedTuple):
@@ -157,7 +165,7 @@ class Model(_anydim.CompiledModel):
         all = self._stats()
         calls = all["calls"]
         calls["latency"] = Latency(**calls["latency"])
-        return Statistics(Calls(**calls), Kernels(**all["kernels"]), Memory(**all["memory"]))
+        return Statistics(Calls(**calls), Kernels(**all["kernels"]), Memory(**all["memory"]), Copies(**all["copies"]))
 
     def memory_ceiling(self, shapes: Mapping[str, Sequence[int]]) -> MemoryCeiling:
         """What a call of these shapes may hold: `MemoryCeiling`. ``shapes`` has the extents of every input, by name."""

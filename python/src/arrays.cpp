@@ -320,17 +320,18 @@ nb::object dlpack_array(const ir::Tensor& tensor) {
 
 }  // namespace
 
-nb::object array_of(ir::Tensor tensor, Framework framework) {
-  // A result can be an input or a constant of the model.
-  if (tensor.owner().use_count() != 1) {
+MadeArray array_of(ir::Tensor tensor, Framework framework) {
+  // A result can have two names.
+  const bool copied = tensor.owner().use_count() != 1;
+  if (copied) {
     ir::Tensor copy(tensor.dtype(), tensor.dims());
     std::ranges::copy(tensor.bytes(), copy.mutable_bytes().begin());
     tensor = std::move(copy);
   }
   switch (framework) {
-    case Framework::Numpy: return numpy_array(tensor);
-    case Framework::Torch: return dlpack_array<nb::pytorch>(tensor);
-    case Framework::DLPack: return dlpack_array<nb::array_api>(tensor);
+    case Framework::Numpy: return {numpy_array(tensor), copied};
+    case Framework::Torch: return {dlpack_array<nb::pytorch>(tensor), copied};
+    case Framework::DLPack: return {dlpack_array<nb::array_api>(tensor), copied};
   }
   internal_error("a framework is one of the enumerators");
 }

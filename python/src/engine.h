@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,6 +29,12 @@ class Engine {
 
   const Model& model() const { return *model_; }
   WarningList& warnings() { return *warnings_; }
+  // Arrays of calls that were copied, since the model was compiled.
+  struct Copies {
+    std::atomic<std::int64_t> inputs = 0, results = 0;
+  };
+  Copies& copies() { return copies_; }
+  const Copies& copies() const { return copies_; }
   bool made_here() const;  // false in a child that was forked from the process that made it
   // Interruptible where it compiles. Throws Error{Unsupported}.
   std::shared_ptr<const RaggedProgram> ragged();
@@ -47,6 +55,7 @@ class Engine {
   std::shared_ptr<WarningList> warnings_ = std::make_shared<WarningList>();  // which background work may outlive
   std::shared_ptr<const Model> model_;
   pid_t process_ = 0;
+  Copies copies_;
   std::mutex mutex_;
   std::vector<Seat> idle_;
 };

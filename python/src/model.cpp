@@ -31,7 +31,7 @@ std::string name_from(nb::handle key, const char* of_what) {
 
 // Any mapping as a dict.
 nb::object dict_of(nb::handle mapping, const char* what) {
-  if (PyDict_Check(mapping.ptr())) return nb::borrow(mapping);
+  if (PyDict_CheckExact(mapping.ptr())) return nb::borrow(mapping);
   if (PyMapping_Check(mapping.ptr()) && PyObject_HasAttrString(mapping.ptr(), "keys")) {
     nb::object dict = nb::steal(PyDict_New());
     if (!dict.is_valid() || PyDict_Update(dict.ptr(), mapping.ptr()) < 0) throw nb::python_error();
@@ -39,6 +39,13 @@ nb::object dict_of(nb::handle mapping, const char* what) {
   }
   throw Error(ErrorKind::Inputs,
               fmt::format("{} come as a mapping of names to arrays, not as a {}", what, Py_TYPE(mapping.ptr())->tp_name));
+}
+
+// To be walked through while code of others runs.
+nb::object copied(const nb::object& dict) {
+  nb::object copy = nb::steal(PyDict_Copy(dict.ptr()));
+  if (!copy.is_valid()) throw nb::python_error();
+  return copy;
 }
 
 }  // namespace
@@ -102,7 +109,7 @@ std::shared_ptr<Engine> CompiledModel::engine() const {
   return engine_;
 }
 
-CompiledModel::Given CompiledModel::gather(const std::vector<InputInfo>& wanted, const Names& names, nb::handle mapping) {
+CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names, nb::handle mapping) {
   const nb::object given = dict_of(mapping, "inputs");
   Given inputs;
   inputs.tensors.reserve(wanted.size());
@@ -112,7 +119,9 @@ CompiledModel::Given CompiledModel::gather(const std::vector<InputInfo>& wanted,
     PyObject* found = PyDict_GetItemWithError(given.ptr(), names[i].ptr());
     fits = found != nullptr;
     if (!fits) break;
-    GivenArray one = tensor_of(found, {"input", wanted[i].name});
+    const nb::object array = nb::borrow(found);  // which code of its library's may drop from the dict
+    GivenArray one = tensor_of(array, {"input", wanted[i].name});
+    engine.copies().inputs += one.copied;
     fits = one.tensor.dtype() == wanted[i].dtype && (one.tensor.rank() == wanted[i].dims.size() || wanted[i].any_shape);
     inputs.tensors.push_back(std::move(one.tensor));
     inputs.kept.push_back(std::move(one.kept));
@@ -121,10 +130,12 @@ CompiledModel::Given CompiledModel::gather(const std::vector<InputInfo>& wanted,
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   inputs = {};
   NamedTensors named;
+  const nb::object items = copied(given);
   PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t position = 0; PyDict_Next(given.ptr(), &position, &key, &value) != 0;) {
+  for (Py_ssize_t position = 0; PyDict_Next(items.ptr(), &position, &key, &value) != 0;) {
     const std::string name = name_from(key, "inputs");
     GivenArray one = tensor_of(value, {"input", name});
+    engine.copies().inputs += one.copied;
     named[name] = std::move(one.tensor);
     inputs.kept.push_back(std::move(one.kept));
   }
@@ -132,11 +143,11 @@ CompiledModel::Given CompiledModel::gather(const std::vector<InputInfo>& wanted,
   return inputs;
 }
 
-CompiledModel::Places CompiledModel::places_of(nb::handle out) const {
+CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle out) {
   Places result;
   if (out.is_none()) return result;
-  const nb::object given = dict_of(out, "arrays to write to");
-  const std::vector<std::string>& names = engine_->model().output_names();
+  const nb::object given = copied(dict_of(out, "arrays to write to"));
+  const std::vector<std::string>& names = engine.model().output_names();
   result.places.resize(names.size());
   result.arrays.resize(names.size());
   PyObject *key = nullptr, *value = nullptr;
@@ -154,14 +165,14 @@ CompiledModel::Places CompiledModel::places_of(nb::handle out) const {
   return result;
 }
 
-nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Places& places, std::string_view arrays) {
-  const Framework framework = parse_framework(arrays);
+nb::object CompiledModel::results_of(Engine& engine, std::vector<ir::Tensor> results, const Places& places, Framework framework) const {
   nb::object dict = nb::steal(PyDict_New());
   if (!dict.is_valid()) throw nb::python_error();
   for (std::size_t i = 0; i < results.size(); ++i) {
     const bool placed = i < places.arrays.size() && places.arrays[i].is_valid();
-    const nb::object array = placed ? places.arrays[i] : array_of(std::move(results[i]), framework);
-    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), array.ptr()) < 0) throw nb::python_error();
+    const MadeArray made = placed ? MadeArray{places.arrays[i]} : array_of(std::move(results[i]), framework);
+    engine.copies().results += made.copied;
+    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), made.array.ptr()) < 0) throw nb::python_error();
   }
   return dict;
 }
@@ -169,19 +180,21 @@ nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Plac
 nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_view arrays, std::shared_ptr<Cancellation> cancellation) {
   const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
+  const Framework framework = parse_framework(arrays);
   need_numpy();
-  const Given given = gather(engine->model().inputs(), input_names_, inputs);
-  const Places places = places_of(out);
+  const Given given = gather(*engine, engine->model().inputs(), input_names_, inputs);
+  const Places places = places_of(*engine, out);
   std::vector<ir::Tensor> results =
       engine->call([&](ModelContext& context) { return context.run(given.tensors, places.places); }, std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(std::move(results), places, arrays);
+  return results_of(*engine, std::move(results), places, framework);
 }
 
 nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out, std::string_view arrays,
                                      std::shared_ptr<Cancellation> cancellation) {
   const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
+  const Framework framework = parse_framework(arrays);
   need_numpy();
   const std::vector<InputInfo>& wanted = engine->ragged()->inputs;
   Names names;
@@ -191,13 +204,13 @@ nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::han
     mapping = nb::steal(PyDict_New());
     if (!mapping.is_valid() || PyDict_SetItem(mapping.ptr(), names[0].ptr(), ids.ptr()) < 0) throw nb::python_error();
   }
-  const Given given = gather(wanted, names, mapping);
+  const Given given = gather(*engine, wanted, names, mapping);
   const GivenArray ends = tensor_of(offsets, {"offsets"});
-  const Places places = places_of(out);
+  const Places places = places_of(*engine, out);
   std::vector<ir::Tensor> results = engine->call(
       [&](ModelContext& context) { return context.run_ragged(given.tensors, ends.tensor, places.places); }, std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(std::move(results), places, arrays);
+  return results_of(*engine, std::move(results), places, framework);
 }
 
 }  // namespace anydim::python

@@ -36,10 +36,10 @@ class CompiledModel {
  private:
   using Names = std::vector<nanobind::object>;  // interned
   struct Given;
-  static Given gather(const std::vector<InputInfo>& wanted, const Names& names, nanobind::handle given);
+  static Given gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names, nanobind::handle given);
   struct Places;
-  Places places_of(nanobind::handle out) const;
-  nanobind::object results_of(std::vector<ir::Tensor> results, const Places& places, std::string_view arrays);
+  static Places places_of(const Engine& engine, nanobind::handle out);
+  nanobind::object results_of(Engine& engine, std::vector<ir::Tensor> results, const Places& places, Framework framework) const;
 
   std::shared_ptr<Engine> engine_;
   Names input_names_, output_names_;

@@ -70,3 +70,12 @@ def address(array):
 def resident_bytes():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096
+
+
+def peak_bytes():
+    """The most that was resident since the last call of this function, or the process's start."""
+    with open("/proc/self/status") as status:
+        peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    with open("/proc/self/clear_refs", "w") as clear:
+        clear.write("5")
+    return peak

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import anydim
-from models import ADD, DENSE, ENCODER, IDENTITY, TRANSPOSE, Foreign, address, dense_inputs, resident_bytes
+from models import ADD, DENSE, ENCODER, IDENTITY, TRANSPOSE, Foreign, address, dense_inputs, peak_bytes, resident_bytes
 from models import dense as expected_dense
 
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]
@@ -91,6 +91,35 @@ def test_inputs_are_read_where_they_lie(build):
     given = np.ones((2, 3), "float32")
     result = echoed.run({"x": given})["x"]
     assert not np.shares_memory(result, given) and result.flags.writeable
+
+
+def test_copies_are_counted(build, random):
+    """None where layouts allow; one for each array where they do not."""
+    model = build(DENSE)
+    inputs = dense_inputs(random, 4, 6)
+    out = np.zeros((4, 6, 4), "float32")
+    for _ in range(3):
+        model.run(inputs)
+        model.run(inputs, {"r": out})
+        model.run({name: Foreign(array) for name, array in inputs.items()}, arrays="dlpack")
+    assert model.stats().copies == anydim.Copies(inputs=0, results=0)
+    model.run({**inputs, "x": np.asfortranarray(inputs["x"]), "w": Foreign(np.asfortranarray(inputs["w"]))})
+    assert model.stats().copies == anydim.Copies(inputs=2, results=0)
+    twice = build("fn @main(%x: Tensor[(n), f32]) {\n  %y = exp(%x)\n  return %y as \"y\", %y as \"z\"\n}\n")
+    results = twice.run({"x": np.zeros(5, "float32")})
+    assert not np.shares_memory(results["y"], results["z"]) and (results["z"] == 1).all()
+    assert twice.stats().copies == anydim.Copies(inputs=0, results=1)
+
+
+def test_large_arrays_take_no_memory_twice(build):
+    """128 MiB in and out, both the caller's: what is resident does not grow by a copy of either."""
+    model = build(ADD)
+    x, out = np.ones(1 << 25, "float32"), np.zeros(1 << 25, "float32")
+    out[:] = 0
+    peak_bytes()
+    before = peak_bytes()
+    model.run({"x": x, "y": x}, {"z": out})
+    assert out[-1] == 2 and peak_bytes() - before < 32 << 20
 
 
 def test_results_are_handed_over_and_not_copied(build):
