@@ -55,13 +55,19 @@ DeviceKind parse_device(std::string_view text) {
 }
 
 ir::DType parse_precision(std::string_view text) {
-  for (const ir::DType precision : {ir::DType::F32, ir::DType::BF16, ir::DType::F16})
-    if (text == ir::name_of(precision)) return precision;
-  throw Error(ErrorKind::CommandLine, fmt::format("--precision {} is not f32, bf16 or f16", text));
+  for (const ir::DType precision : {ir::DType::F32, ir::DType::BF16, ir::DType::F16, ir::DType::I8})
+    if (text == precision_name(precision)) return precision;
+  throw Error(ErrorKind::CommandLine, fmt::format("--precision {} is not f32, bf16, f16 or int8", text));
 }
 
+std::string_view precision_name(ir::DType precision) { return precision == ir::DType::I8 ? "int8" : ir::name_of(precision); }
+
 void require_device_has(const CompileOptions& options) {
-  if (options.device == DeviceKind::Cuda) return;
+  if (options.device == DeviceKind::Cuda) {
+    if (options.precision == ir::DType::I8)
+      throw Error(ErrorKind::CommandLine, "--precision int8 is not generated for CUDA; use --precision bf16 or f16");
+    return;
+  }
   if (options.precision == ir::DType::F16)
     throw Error(ErrorKind::CommandLine,
                 "--precision f16 is not generated for the CPU, whose 16-bit products are bf16; use --precision bf16");

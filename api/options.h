@@ -33,8 +33,10 @@ PolicyChoice parse_policy(std::string_view text);
 enum class DeviceKind { Cpu, Cuda };
 DeviceKind parse_device(std::string_view text);  // "cpu", "cuda"; throws Error{CommandLine}
 
-// What operands of matmul and attention are rounded to; sums are f32 always.
-ir::DType parse_precision(std::string_view text);  // "f32", "bf16", "f16"; throws Error{CommandLine}
+// What operands of matmul and attention are rounded to; sums are f32. I8: products with weights are of 8-bit integers (passes/quantise_products.h), summed exactly,
+// and operands of attention are bf16.
+ir::DType parse_precision(std::string_view text);  // "f32", "bf16", "f16", "int8"; throws Error{CommandLine}
+std::string_view precision_name(ir::DType precision);
 
 // Rows of results that a mask hides.
 enum class MaskedRows {

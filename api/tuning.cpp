@@ -18,7 +18,7 @@ tuner::Environment tuning_environment(const CompileTarget& target, const Compile
           .target = target.backend->target(),
           .driver = target.driver,
           .generator = target.backend->generator(),
-          .precision = std::string(ir::name_of(options.precision)),
+          .precision = std::string(precision_name(options.precision)),
           .threads = options.threads > 0 ? options.threads : available_threads()};
 }
 

@@ -12,6 +12,7 @@
 #include "ir/infer.h"
 #include "ir/shape_rules.h"
 #include "passes/rewrite.h"
+#include "passes/views.h"
 
 namespace anydim::passes {
 
@@ -37,8 +38,12 @@ std::optional<std::int64_t> bytes_of(const Function& function, ValueId id) {
 // The values of one function's body that constants alone decide.
 class ConstantPart {
  public:
-  explicit ConstantPart(const Function& function) : function_(function), facts_(function.values.size()) {
-    for (const Binding& binding : function.body.bindings) place(binding);
+  explicit ConstantPart(const Function& function)
+      : function_(function), facts_(function.values.size()), read_inside_(function.values.size()) {
+    for (const Binding& binding : function.body.bindings) {
+      place(binding);
+      for (const Block& block : binding.blocks) need_operands_of(block, read_inside_);
+    }
   }
 
   // Values worth computing, by position of their bindings.
@@ -128,23 +133,27 @@ class ConstantPart {
   bool belongs(const Binding& binding) const { return binding.results.size() == 1 && facts_[binding.results[0]].constant; }
 
   bool is_worth_it(const Binding& binding) const {
-    const OpInfo& row = info(binding.op);
     const Fact& fact = facts_[binding.results[0]];
-    if (binding.operands.empty() || row.has(traits::moves) || fact.bytes == 0) return false;
+    if (binding.operands.empty() || fact.bytes == 0) return false;
+    // A view is part of the kernel that reads it, but for kernels inside a loop or branch.
+    if (is_view(binding.op) && !read_inside_[binding.results[0]]) return false;
     return fact.heavy || fact.bytes <= fact.largest;
   }
 
   static void need_operands(const Binding& binding, std::vector<bool>& needed) {
     for (const ValueId operand : binding.operands)
       if (operand != no_value) needed[operand] = true;
-    for (const Block& block : binding.blocks) {
-      for (const ValueId value : block.results) needed[value] = true;
-      for (const Binding& inner : block.bindings) need_operands(inner, needed);
-    }
+    for (const Block& block : binding.blocks) need_operands_of(block, needed);
+  }
+
+  static void need_operands_of(const Block& block, std::vector<bool>& needed) {
+    for (const ValueId value : block.results) needed[value] = true;
+    for (const Binding& inner : block.bindings) need_operands(inner, needed);
   }
 
   const Function& function_;
-  std::vector<Fact> facts_;  // by value
+  std::vector<Fact> facts_;        // by value
+  std::vector<bool> read_inside_;  // by value: in a loop or branch
   std::int64_t constant_bytes_ = 0;
 };
 

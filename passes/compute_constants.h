@@ -6,8 +6,8 @@
 
 namespace anydim::passes {
 
-// A value is computed where it takes a product or a reduction, or where it is no larger than the largest constant behind it; what only moves elements, fills or
-// widens them stays in its kernel, and so does what would make the results together larger than the constants that the module has.
+// A value is computed where it takes a product or a reduction, or where it is no larger than the largest constant behind it; views, what fills and what widens
+// stays in its kernel, but for views that a loop or branch reads, and so does what would make the results together larger than the constants that the module has.
 // Does nothing without PassContext::compute.
 void compute_constants(ir::Module& module, PassContext& context);
 

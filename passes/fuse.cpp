@@ -260,6 +260,11 @@ class BlockFuser {
   // The largest and the smallest element of each row, by which rows are quantised, are results of the kernel that computes the rows, and of one kernel where
   // that is another's.
   void add_extremes(const FusionGraph& graph, Members& members, ValueId frontier) const {
+    // A product whose rows no one needs whole is computed in blocks of columns too, which share its weights among few rows.
+    const bool multiplies = std::ranges::any_of(members, [&](std::size_t member) { return is_product(block_.bindings[member].op); });
+    const bool whole_rows = std::ranges::any_of(
+        members, [&](std::size_t member) { return is_anchor(block_.bindings[member].op) && !is_product(block_.bindings[member].op); });
+    if (multiplies && !whole_rows) return;
     std::vector<ValueId> outputs{frontier};
     std::vector<std::size_t> users = graph.users(frontier);
     if (const Binding& only = block_.bindings[*members.begin()]; members.size() == 1 && is_extreme(only))

@@ -1,9 +1,12 @@
 #include "passes/lower_precision.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/infer.h"
+#include "passes/quantise_products.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
 
@@ -26,7 +29,9 @@ Tensor converted(const Tensor& tensor, DType to) {
 
 class FunctionLowering {
  public:
-  FunctionLowering(Function& function, DType precision) : function_(function), precision_(precision) {}
+  // `only`: the results of matmuls whose operands are lowered, beside those of attention; null: all.
+  FunctionLowering(Function& function, DType precision, const std::set<ValueId>* only)
+      : function_(function), precision_(precision), only_(only) {}
 
   bool run() {
     lower(function_.body);
@@ -54,6 +59,7 @@ class FunctionLowering {
 
   std::size_t matrices(const Binding& binding) const {
     if (binding.op != Op::matmul && binding.op != Op::attention) return 0;
+    if (binding.op == Op::matmul && only_ != nullptr && !only_->contains(binding.results[0])) return 0;
     return function_.tensor_type(binding.results[0]).dtype == DType::F32 ? (binding.op == Op::matmul ? 2 : 3) : 0;
   }
 
@@ -104,6 +110,7 @@ class FunctionLowering {
 
   Function& function_;
   const DType precision_;
+  const std::set<ValueId>* only_;
   std::map<ValueId, Binding> definitions_;  // constants, views and widening casts of this function
   Scope narrow_, wide_;                     // f32 values and what stands for them, visible here
   bool changed_ = false;
@@ -114,9 +121,18 @@ class FunctionLowering {
 void lower_precision(Module& module, PassContext& context) {
   const DType precision = context.options.precision;
   if (precision == DType::F32) return;
-  internal_check(precision == DType::BF16 || precision == DType::F16, "products are computed in f32, bf16 or f16");
-  for (Function& function : module.functions)
-    if (FunctionLowering(function, precision).run()) drop_dead(function);
+  internal_check(precision == DType::BF16 || precision == DType::F16 || precision == DType::I8,
+                 "products are computed in f32, bf16, f16 or 8-bit integers");
+  const bool bytes = precision == DType::I8;
+  bool quantised = false;
+  for (Function& function : module.functions) {
+    const std::set<ValueId> scores = bytes ? products_of_scores(function) : std::set<ValueId>{};
+    const bool narrowed = FunctionLowering(function, bytes ? DType::BF16 : precision, bytes ? &scores : nullptr).run();
+    const bool here = bytes && quantise_products(function, scores);
+    if (narrowed || here) drop_dead(function);
+    quantised = quantised || here;
+  }
+  if (quantised) infer_types(module);
 }
 
 }  // namespace anydim::passes

@@ -20,7 +20,7 @@ namespace anydim::passes {
 
 struct PipelineOptions {
   std::vector<std::string> outputs;                // results to keep, in this order; empty: all
-  ir::DType precision = ir::DType::F32;            // of products' operands: f32, bf16 or f16
+  ir::DType precision = ir::DType::F32;            // of products' operands: f32, bf16, f16 or i8
   int threads = 1;                                 // that launches will use, for estimates
   std::vector<std::string> skipped;                // passes to leave out
   std::function<void(const std::string&)> warn{};  // of what is wrong and does no harm; optional

@@ -39,7 +39,7 @@ class FunctionSeparation {
     std::vector<Binding> result;
     for (Binding& binding : block.bindings) {
       for (Block& nested : binding.blocks) separate(nested);
-      if (binding.op == Op::constant || binding.op == Op::cast || binding.op == Op::sub || is_view(binding.op))
+      if (binding.op == Op::constant || binding.op == Op::cast || binding.op == Op::sub || binding.op == Op::mul || is_view(binding.op))
         for (const ValueId made : binding.results) definitions_.emplace(made, binding);
       if (!separate(binding, result)) result.push_back(std::move(binding));
     }
@@ -81,7 +81,7 @@ class FunctionSeparation {
     const auto found = definitions_.find(value);
     if (found == definitions_.end()) return false;
     const Binding& binding = found->second;
-    if (binding.op == Op::sub) return false;
+    if (binding.op == Op::sub || binding.op == Op::mul) return false;
     if (binding.op != Op::constant) {
       const DType from = function_.tensor_type(binding.operands[0]).dtype, to = function_.tensor_type(value).dtype;
       return is_integer(from) && (from == to || size_of(from) < size_of(to)) && is_constant(binding.operands[0], number);
@@ -106,8 +106,42 @@ class FunctionSeparation {
     else operand.zero = writer.emit(Op::add, {operand.zero, number});
   }
 
+  // An operand made real: integers less a zero point, as f32, times a scale.
+  struct Real {
+    ValueId centred = no_value;
+    ValueId scale = no_value;
+  };
+  std::optional<Real> made_real(ValueId value) const {
+    const Binding* scaled = definition(value, Op::mul);
+    if (scaled == nullptr || function_.tensor_type(value).dtype != DType::F32) return std::nullopt;
+    for (const std::size_t side : {0U, 1U}) {
+      const Binding* real = definition(scaled->operands[side], Op::cast);
+      if (real == nullptr || function_.tensor_type(real->results[0]).dims != function_.tensor_type(value).dims) continue;
+      if (centred(real->operands[0])) return Real{real->operands[0], scaled->operands[1 - side]};
+    }
+    return std::nullopt;
+  }
+
+  // A product of real operands as one of integers, times both scales; sums must fit i32.
+  bool make_integer(const Binding& product, std::vector<Binding>& into) {
+    constexpr std::int64_t most_terms = (std::int64_t{1} << 31) / (255 * 255) - 1;
+    const auto left = made_real(product.operands[0]), right = made_real(product.operands[1]);
+    if (!left || !right || !is_same_along(left->scale, 1) || !is_same_along(right->scale, 2)) return false;
+    if (bounds(function_.tensor_type(product.operands[0]).dims.back(), function_.symbols).high > most_terms) return false;
+    BindingWriter writer(function_, into, product.source, function_.values[product.results[0]].name);
+    Binding integers{.op = Op::matmul, .operands = {left->centred, right->centred}, .source = product.source};
+    integers.results = {writer.new_value()};
+    const ValueId sums = integers.results[0];
+    if (!separate(integers, into)) writer.push(std::move(integers));
+    const ValueId scale = writer.emit(Op::mul, {left->scale, right->scale});
+    writer.emit(Op::mul, {writer.cast(sums, DType::F32), scale}, {}, product.results[0]);
+    changed_ = true;
+    return true;
+  }
+
   bool separate(const Binding& product, std::vector<Binding>& into) {
     if (product.op != Op::matmul) return false;
+    if (make_integer(product, into)) return true;
     std::optional<Centred> left = centred(product.operands[0]), right = centred(product.operands[1]);
     if (!left || !right || !is_same_along(left->zero, 1) || !is_same_along(right->zero, 2)) return false;
     const bool plain = left->zero == no_value && right->zero == no_value;

@@ -4,7 +4,8 @@
 //
 // (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", section 2.3.) All three sums are in i32, which
 // wraps, so that the results are the same integers. The left operand becomes u8 and the right one i8, by an offset of 128 where they are not: the pair that
-// processors multiply. Sums over weights are constants.
+// processors multiply. Sums over weights are constants. Products of integers that are made real first, (a - x) s by (b - y) t, become (sum of (a - x)(b - y)) s t, which
+// rounds less.
 #pragma once
 
 #include "ir/module.h"

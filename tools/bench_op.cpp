@@ -196,6 +196,8 @@ std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count
 void run_operator_bench(const OperatorBench& bench, const CompileOptions& options) {
   if (bench.name != "matmul" || bench.library == "cublas")
     throw Error(ErrorKind::CommandLine, "--op attention and --vs cublas need --device cuda");
+  if (options.precision == ir::DType::I8)
+    throw Error(ErrorKind::CommandLine, "bench --op takes --precision f32, bf16 or f16: int8 is a way to compile a model's products");
   if (bench.shapes.empty()) throw Error(ErrorKind::CommandLine, "bench --op matmul needs shapes, M,N,K each, e.g. 128,1536,384");
   std::vector<MatmulShape> shapes;
   for (const std::string& text : bench.shapes) {

@@ -15,8 +15,10 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->capture_default_str();
   command.add_option("--policy", options.policies, "what serves unknown shapes: [REGION=]symbolic|bucketed|exact|library (repeatable)")
       ->allow_extra_args(false);
-  command.add_option("--precision", options.precision, "what operands of matmul and attention are rounded to; sums are f32")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+  command
+      .add_option("--precision", options.precision,
+                  "what operands of matmul and attention are rounded to; int8: products with weights, attention in bf16")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8"}))
       ->capture_default_str();
   command
       .add_option("--f32-products", options.f32_products,

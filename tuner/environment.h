@@ -11,7 +11,7 @@ struct Environment {
   std::string target;     // ir::Backend::target()
   std::string driver;     // version of the GPU's driver; empty on the CPU
   std::string generator;  // ir::Backend::generator(): hash of its sources, name and version of its compiler
-  std::string precision;  // "f32", "bf16", "f16"
+  std::string precision;  // "f32", "bf16", "f16", "int8"
   int threads = 1;        // that launches use
   bool operator==(const Environment&) const = default;
 };
