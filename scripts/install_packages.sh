@@ -11,6 +11,8 @@ packages=(
   libcli11-dev nlohmann-json3-dev libxxhash-dev libsqlite3-dev libopenmpi-dev openmpi-bin
   # tests and measurements
   libgtest-dev libbenchmark-dev fiu-utils librapidcheck-dev libonnx-testdata python3 python3-venv fortunes
+  # packages and what holds the ABI
+  binutils dpkg-dev file lintian abigail-tools pkg-config
 )
 
 missing=()
