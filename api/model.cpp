@@ -40,7 +40,8 @@ runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_
                            .kept_entry = plan.kept_entry,
                            .hidden_entry = plan.hidden_entry,
                            .first_rows = plan.first_rows,
-                           .leading_rows = plan.leading_rows};
+                           .leading_rows = plan.leading_rows,
+                           .ranges_of_kept_rows = plan.ranges_of_kept_rows};
   const auto position = [&](ir::ValueId parameter) {
     return static_cast<std::size_t>(std::ranges::find(parameters, parameter) - parameters.begin());
   };

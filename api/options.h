@@ -54,11 +54,12 @@ struct CompileOptions {
   F32Products f32_products = F32Products::Exact;
   ir::DType precision = ir::DType::F32;  // parse_precision
   std::vector<DimRange> dims{};
-  std::vector<std::string> outputs{};                   // names; empty: all that the model has
-  std::vector<PolicyChoice> policies{};                 // later ones win, and any wins over the module's
-  int threads = 0;                                      // 0: as many as this process may run at once
-  bool checked_kernels = false;                         // CUDA: twins whose waits are bounded and that trap saying where
-  std::optional<std::string> cpu_level{};               // "x86-64", "avx2", "avx512", "avx512bf16", "amx"; absent: the best there is
+  std::vector<std::string> outputs{};    // names; empty: all that the model has
+  std::vector<PolicyChoice> policies{};  // later ones win, and any wins over the module's
+  int threads = 0;                       // 0: as many as this process may run at once
+  bool checked_kernels = false;          // CUDA: twins whose waits are bounded and that trap saying where
+  std::optional<std::string>
+      cpu_level{};  // "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx"; absent: the best there is
   std::optional<std::filesystem::path> cache_folder{};  // absent: runtime::default_cache_folder()
   std::optional<std::filesystem::path> database{};      // tuning database; absent: the cost model alone chooses kernels
   bool database_optional = false;                       // one that is missing or cannot be read is no error

@@ -43,7 +43,7 @@ class AttentionEmitter {
   AttentionEmitter(KernelBuilder& kernel, ir::AttentionForm form, const ir::Schedule& schedule)
       : kernel_(kernel), form_(std::move(form)), schedule_(AttentionSchedule::from(schedule)),
         dtype_(compute_dtype(form_.score.steps.back().dtype)), element_(kernel.value_type(dtype_)),
-        lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))), panel_(panel_columns(dtype_)) {
+        lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))), panel_(panel_columns(Product::of(dtype_))) {
     internal_check(ir::is_float(dtype_), "scores of attention are floats");
     const std::int64_t group = std::max(schedule_.columns, panel_);
     internal_check(
@@ -54,15 +54,15 @@ class AttentionEmitter {
     form_.v = with_dtype(form_.v, dtype_);
     form_.score = with_dtype(form_.score, dtype_);
     factor_ = factor_of(form_.score);
-    product_ = attention_product_dtype(kernel.target(), form_);
-    form_.q = in_product_dtype(form_.q, product_);
-    form_.k = in_product_dtype(form_.k, product_);
-    form_.v = in_product_dtype(form_.v, product_);
+    product_ = attention_product(kernel.target(), form_);
+    form_.q = in_product_dtype(form_.q, product_.left);
+    form_.k = in_product_dtype(form_.k, product_.right);
+    form_.v = in_product_dtype(form_.v, product_.right);
     // Whole steps are read, and whole panels.
     const auto depth = form_.depth.extent.constant(), width = form_.width.extent.constant();
-    const std::int64_t step = depths_of_step(product_);
+    const std::int64_t step = product_.depths();
     if (step == 1 || (depth && *depth % step == 0))
-      query_ = rows_in_place(kernel.region(), form_.q, product_, form_.row, form_.depth, kernel.symbols());
+      query_ = rows_in_place(kernel.region(), form_.q, product_.left, form_.row, form_.depth, kernel.symbols());
     // Values of pairs of keys lie beside each other in steps.
     if (step == 1 && width && *width % panel_ == 0)
       values_ = rows_in_place(kernel.region(), form_.v, dtype_, form_.key, form_.width, kernel.symbols());
@@ -89,10 +89,10 @@ class AttentionEmitter {
  private:
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
   Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
-  bool pairs() const { return product_ != dtype_; }
+  bool pairs() const { return product_.depths() != 1; }
   // Elements of a row of the packed queries: whole cache lines.
   Dim query_stride() const {
-    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_));
+    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_.left));
     return ir::ceil_div(form_.depth.extent, line) * line;
   }
   // At here(): steps that `depths` (i64) fill.
@@ -124,7 +124,8 @@ class AttentionEmitter {
   }
 
   void plan_multiply() {
-    MicroKernel micro{.multiply = pairs() ? Multiply::Pairs : Multiply::Elements,
+    MicroKernel micro{.multiply = multiply_of(kernel_.target(), product_),
+                      .depths = product_.depths(),
                       .element = element_,
                       .fused_multiply_add = kernel_.target().fused_multiply_add(),
                       .lanes = lanes_,
@@ -190,7 +191,8 @@ class AttentionEmitter {
     if (!query_) {
       emit_pack_rows(kernel_, task,
                      {.program = form_.q,
-                      .dtype = product_,
+                      .dtype = product_.left,
+                      .zeros_behind = pairs(),
                       .row = form_.row.variable,
                       .inner = form_.depth,
                       .first_row = first_row_,
@@ -225,7 +227,8 @@ class AttentionEmitter {
     Value* zero = kernel_.constant(0);
     emit_pack_panels(kernel_, block,
                      {.program = form_.k,
-                      .dtype = product_,
+                      .dtype = product_.right,
+                      .depths_of_step = product_.depths(),
                       .column = form_.key,
                       .depth = form_.depth,
                       .first_column = first_key,
@@ -242,7 +245,8 @@ class AttentionEmitter {
         Value* panel_steps = steps(block_keys_);
         emit_pack_panels(kernel_, scope,
                          {.program = form_.v,
-                          .dtype = product_,
+                          .dtype = product_.right,
+                          .depths_of_step = product_.depths(),
                           .column = form_.width,
                           .depth = form_.key,
                           .first_column = zero,
@@ -288,12 +292,12 @@ class AttentionEmitter {
     Value *left = nullptr, *left_stride = nullptr;
     if (query_) {
       rows.define(form_.row.variable, builder.CreateAdd(first_row_, share.first));
-      left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), product_,
+      left = emit_pointer(kernel_, rows, kernel_.buffer(static_cast<std::size_t>(query_->buffer)), product_.left,
                           query_->offset + form_.row.index() * query_->row_stride);
       left_stride = emit_index(kernel_, rows, query_->row_stride);
     } else {
       left_stride = emit_index(kernel_, kernel_.root(), query_stride());
-      left = kernel_.element_pointer(query_panel_, product_, kernel_.at(rows).CreateMul(share.first, left_stride));
+      left = kernel_.element_pointer(query_panel_, product_.left, kernel_.at(rows).CreateMul(share.first, left_stride));
     }
     auto& b = kernel_.at(rows);
     Value* padded = b.CreateAnd(b.CreateAdd(block_keys_, kernel_.constant(panel_ - 1)), kernel_.constant(-panel_));
@@ -391,8 +395,8 @@ class AttentionEmitter {
         Value* place = b.CreateAdd(first, j);
         Value* weights = weight(vectors, b.CreateFSub(load_vector(scores_, place), bases));
         if (pairs()) {
-          Value* narrowed = narrow(kernel_, product_, weights);
-          kernel_.here().CreateAlignedStore(narrowed, kernel_.element_pointer(weights_, product_, place),
+          Value* narrowed = narrow(kernel_, product_.left, weights);
+          kernel_.here().CreateAlignedStore(narrowed, kernel_.element_pointer(weights_, product_.left, place),
                                             llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes() / 2)));
         } else {
           store_vector(scores_, place, weights);
@@ -525,7 +529,7 @@ class AttentionEmitter {
   ir::AttentionForm form_;
   AttentionSchedule schedule_;
   ir::DType dtype_;               // of scores and sums
-  ir::DType product_{};           // of operands; weights are rounded to it
+  Product product_{};             // weights are rounded to its operands
   std::optional<double> factor_;  // of products: scores are not computed; scores_, maxima_ and bases_ hold products
   llvm::Type* element_;
   std::int64_t lanes_, panel_;

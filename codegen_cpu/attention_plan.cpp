@@ -45,7 +45,7 @@ ir::Schedule AttentionSchedule::schedule() const {
 
 std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const ir::Bucket&) {
   const ir::DType dtype = compute_dtype(form_of(inputs).score.steps.back().dtype);
-  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = panel_columns(dtype);
+  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = panel_columns(Product::of(dtype));
   // Two vectors of columns: short sequences end soon after a multiple of a panel.
   const std::int64_t columns = 2 * lanes;
   const std::int64_t rows = inputs.target.level == Level::Avx512 ? 8 : 6;
@@ -62,7 +62,7 @@ std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const i
 
 std::vector<ir::Schedule> attention_space(const PlanInputs& inputs, const ir::Bucket&) {
   const ir::DType dtype = compute_dtype(form_of(inputs).score.steps.back().dtype);
-  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = panel_columns(dtype);
+  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = panel_columns(Product::of(dtype));
   const std::int64_t registers = inputs.target.level == Level::Avx512 ? 32 : 16;
   std::vector<ir::Schedule> schedules;
   for (const std::int64_t vectors : {1, 2, 3, 4}) {
@@ -93,12 +93,13 @@ double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, st
   if (batch == 0 || rows == 0) return 0;
   const double keys = form.segments ? std::min<double>(all_keys, typical_segment_rows) : all_keys;
   const ir::DType dtype = compute_dtype(form.score.steps.back().dtype);
-  const double lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))), panel = static_cast<double>(panel_columns(dtype));
+  const double lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))),
+               panel = static_cast<double>(panel_columns(Product::of(dtype)));
   const double multiply = inputs.target.level == Level::Avx2 ? 0.5 : 1;
   const double row_blocks = std::ceil(rows / static_cast<double>(fields.block_rows)),
                key_blocks = std::ceil(keys / static_cast<double>(fields.block_keys));
   const double task_rows = rows / row_blocks, padded_keys = rounded(keys, panel), padded_width = rounded(width, panel);
-  const double at_once = static_cast<double>(depths_of_step(attention_product_dtype(inputs.target, form)));
+  const double at_once = static_cast<double>(attention_product(inputs.target, form).depths());
   const double products = task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply / at_once;
   const double softmax = task_rows * (padded_keys / lanes * softmax_cycles + key_blocks * (row_overhead + padded_width / lanes * 3));
   const double packing = (padded_keys * depth + keys * padded_width) / lanes * pack_cycles;

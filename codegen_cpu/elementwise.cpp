@@ -2,6 +2,8 @@
 #include <functional>
 #include <limits>
 
+#include <cmath>
+
 #include "codegen_cpu/math_f32.h"
 #include "codegen_cpu/scalar_emitter.h"
 #include "ir/error.h"
@@ -53,6 +55,7 @@ class Elementwise {
       if (to == DType::Bool) return at().CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
       if (from == DType::F64 && (to == DType::F16 || to == DType::BF16)) return rounded(to_odd_float(value), to);
       if (ir::is_float(to)) return rounded(at().CreateFPCast(value, type), to);
+      if (ir::size_of(to) <= 2) return to_narrow_integer(value, to);
       const auto intrinsic = ir::is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
       return at().CreateIntrinsic(intrinsic, {type, value->getType()}, {value});
     }
@@ -60,6 +63,19 @@ class Elementwise {
     if (to == DType::Bool) return at().CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
     if (ir::is_float(to)) return rounded(is_signed ? at().CreateSIToFP(value, type) : at().CreateUIToFP(value, type), to);
     return at().CreateIntCast(value, type, is_signed);
+  }
+
+  // Saturating, NaN is 0. LLVM's own conversion goes lane by lane where integers are narrower than what the processor converts to.
+  llvm::Value* to_narrow_integer(llvm::Value* value, DType to) {
+    const auto bits = static_cast<unsigned>(8 * ir::size_of(to));
+    const double most = std::ldexp(1.0, static_cast<int>(ir::is_signed(to) ? bits - 1 : bits)) - 1,
+                 least = ir::is_signed(to) ? -most - 1 : 0;
+    const auto bound = [&](double number) { return llvm::ConstantFP::get(value->getType(), number); };
+    // The forms of the processor's maximum and minimum, whose second operand is the result where the first is NaN.
+    if (ir::is_signed(to)) value = at().CreateSelect(at().CreateFCmpORD(value, value), value, bound(0));
+    value = at().CreateSelect(at().CreateFCmpOGT(value, bound(least)), value, bound(least));
+    value = at().CreateSelect(at().CreateFCmpOLT(value, bound(most)), value, bound(most));
+    return at().CreateTrunc(at().CreateFPToSI(value, like(at().getInt32Ty())), like(kernel_.value_type(to)));
   }
 
   // Double to float, to the odd neighbour where it is inexact: rounding that once more to a narrower type is as good as rounding once.

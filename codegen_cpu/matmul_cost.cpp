@@ -46,15 +46,14 @@ double rows_without_conflict(std::int64_t stride) {
 
 MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands)
     : lanes_(target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))))), panel_(panel_columns(operands.product)),
-      step_depths_(static_cast<double>(depths_of_step(operands.product))),
-      left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product))),
+      step_depths_(static_cast<double>(operands.product.depths())),
+      left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product.left))),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
       multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_cycles_(0),
       epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)), conflicting_rows_(rows_without_conflict(operands.left_stride)),
-      left_in_place_(operands.left_in_place),
-      left_panels_(operands.left_panels && !(operands.product == ir::DType::BF16 && target.amx_bf16)), weight_(operands.weight),
-      turned_results_(operands.turned_results) {
-  if (operands.product == ir::DType::BF16 && !target.avx512_bf16) {
+      left_in_place_(operands.left_in_place), left_panels_(operands.left_panels && !operands.product.in_tiles(target)),
+      weight_(operands.weight), turned_results_(operands.turned_results) {
+  if (operands.product.right == ir::DType::BF16 && !target.avx512_bf16) {
     unpack_cycles_ = 2 * multiply_cycles_;
     multiply_cycles_ *= 2;
   }

@@ -29,14 +29,14 @@ class MatmulEmitter {
         panel_(panel_columns(product_)) {
     // A micro-kernel's rows are one panel.
     left_panels_ = operands_.left_panels && schedule_.rows <= panel_;
-    form_.left = in_product_dtype(form_.left, product_);
-    form_.right = in_product_dtype(form_.right, product_);
+    form_.left = in_product_dtype(form_.left, product_.left);
+    form_.right = in_product_dtype(form_.right, product_.right);
     const std::int64_t group = std::max(schedule_.columns, panel_);
     internal_check(
         schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_columns % group == 0,
         "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
-    internal_check(!schedule_.tiles || (product_ == ir::DType::BF16 && panel_ == tile_rows && schedule_.columns % panel_ == 0),
-                   "tile registers multiply bf16 pairs in whole panels");
+    internal_check(!schedule_.tiles || (product_.in_tiles(kernel.target()) && schedule_.columns % panel_ == 0),
+                   "tile registers multiply narrow operands in whole panels");
     turns_results_ = form_.rows.empty() && !stores_along(kernel.region(), form_, form_.n, kernel.symbols()) &&
                      stores_along(kernel.region(), form_, form_.m, kernel.symbols());
     internal_check(form_.rows.empty() || schedule_.block_columns == 0, "a matmul with row stages computes whole rows in one task");
@@ -69,7 +69,7 @@ class MatmulEmitter {
   Dim panel_steps() const { return packed_steps(kernel_.target(), product_, form_.k.extent); }
   // Elements of a row of the packed left operand: whole cache lines.
   Dim left_stride() const {
-    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_));
+    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_.left));
     return ir::ceil_div(form_.k.extent, line) * line;
   }
 
@@ -80,7 +80,7 @@ class MatmulEmitter {
     if (turns_results_) turned_ = reserve(lanes_ * lanes_ * element_bytes());
     if (!operands_.left) {
       const Dim panels = (ir::ceil_div(block_rows(), schedule_.rows) * panel_ * panel_steps() + panel_ * panel_) * element_bytes();
-      const Dim rows = block_rows() * left_stride() * static_cast<std::int64_t>(ir::size_of(product_));
+      const Dim rows = block_rows() * left_stride() * static_cast<std::int64_t>(ir::size_of(product_.left));
       left_panel_ = reserve(left_panels_ ? panels : rows);
       packed_left_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
     }
@@ -114,17 +114,15 @@ class MatmulEmitter {
     std::vector<std::int64_t> widths{schedule_.columns};
     if (!whole_groups()) widths.push_back(panel_);
     if (schedule_.tiles) {
-      TileKernel tiles{.tile_stride = 0, .left_stride = {}, .panel_stride = {}, .steps = panel_steps().constant()};
+      TileKernel tiles{.product = product_, .tile_stride = 0, .left_stride = {}, .panel_stride = {}, .steps = panel_steps().constant()};
       if (tiles.steps) tiles.panel_stride = *tiles.steps * panel_;
       if (operands_.left) tiles.left_stride = operands_.left->row_stride.constant();
       else tiles.left_stride = left_stride().constant();
       multiply_ = emit_tile_multiply(kernel_.module(), kernel_.target(), "multiply", tiles, widths, schedule_.rows > tile_rows);
       return;
     }
-    const bool dots = kernel_.target().avx512_bf16 && lanes_ == 16;
-    MicroKernel micro{.multiply = product_ != ir::DType::BF16 ? Multiply::Elements
-                                  : dots                      ? Multiply::Pairs
-                                                              : Multiply::WidenedPairs,
+    MicroKernel micro{.multiply = multiply_of(kernel_.target(), product_),
+                      .depths = product_.depths(),
                       .element = element_,
                       .fused_multiply_add = kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(),
                       .lanes = lanes_,
@@ -141,7 +139,7 @@ class MatmulEmitter {
     micro.right_stride = panel_;
     if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
     if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
-    else if (left_panels_) micro.left_stride = depths_of_step(product_);
+    else if (left_panels_) micro.left_stride = product_.depths();
     else if (micro.depth) micro.left_stride = left_stride().constant();
     if (left_panels_) micro.left_step = panel_;
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
@@ -205,7 +203,8 @@ class MatmulEmitter {
       for_even_blocks(kernel_, scope, task_rows_, schedule_.rows, [&](Scope& block, const Share& rows) {
         auto& builder = kernel_.at(block);
         PackPanels pack{.program = form_.left,
-                        .dtype = product_,
+                        .dtype = product_.left,
+                        .depths_of_step = product_.depths(),
                         .column = form_.m,
                         .depth = form_.k,
                         .first_column = builder.CreateAdd(first_row_, rows.first),
@@ -221,7 +220,8 @@ class MatmulEmitter {
       return;
     }
     PackRows pack{.program = form_.left,
-                  .dtype = product_,
+                  .dtype = product_.left,
+                  .zeros_behind = product_.depths() != 1,
                   .row = form_.m.variable,
                   .inner = form_.k,
                   .first_row = first_row_,
@@ -239,7 +239,8 @@ class MatmulEmitter {
 
   void pack_right(Scope& scope) {
     PackPanels pack{.program = form_.right,
-                    .dtype = product_,
+                    .dtype = product_.right,
+                    .depths_of_step = product_.depths(),
                     .column = form_.n,
                     .depth = form_.k,
                     .first_column = first_column_,
@@ -333,15 +334,15 @@ class MatmulEmitter {
     Value *left = nullptr, *left_stride = nullptr;
     if (operands_.left) {
       const RowsInPlace& place = *operands_.left;
-      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), product_,
+      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)), product_.left,
                           place.offset + form_.m.index() * place.row_stride);
       left_stride = emit_index(kernel_, block, place.row_stride);
     } else if (left_panels_) {
-      left_stride = kernel_.constant(depths_of_step(product_));
+      left_stride = kernel_.constant(product_.depths());
       left = left_block(block, share.number);
     } else {
       left_stride = emit_index(kernel_, kernel_.root(), this->left_stride());
-      left = kernel_.element_pointer(left_panel_, product_, kernel_.at(block).CreateMul(before, left_stride));
+      left = kernel_.element_pointer(left_panel_, product_.left, kernel_.at(block).CreateMul(before, left_stride));
     }
     prefetch_stores(block, row, rows, group);
     auto& b = kernel_.at(block);
@@ -468,8 +469,8 @@ class MatmulEmitter {
   ir::MatmulForm form_;
   MatmulSchedule schedule_;
   MatmulOperands operands_;
-  ir::DType product_;  // operands
-  ir::DType dtype_;    // sums
+  Product product_;
+  ir::DType dtype_;  // sums
   llvm::Type* element_;
   std::int64_t lanes_, panel_, fetches_ = 0;
   bool left_panels_ = false;    // the packed left operand is a panel for each micro-kernel's rows

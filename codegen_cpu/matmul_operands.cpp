@@ -23,6 +23,13 @@ const ScalarStep* plain_load(const ir::ScalarProgram& program, ir::DType dtype, 
   return step->kind == ScalarStep::Kind::Load ? step : nullptr;
 }
 
+// The program's last step, or what that converts.
+const ScalarStep& behind_conversion(const ir::ScalarProgram& program) {
+  const ScalarStep& last = program.steps.back();
+  if (last.kind != ScalarStep::Kind::Apply || last.op != ir::Op::cast) return last;
+  return program.steps[static_cast<std::size_t>(last.operands.front())];
+}
+
 Dim offset_of(const ir::Region& region, const ScalarStep& load, const ir::SymbolTable& symbols) {
   const ir::ValueId parameter = region.body.body.parameters.at(static_cast<std::size_t>(load.buffer));
   return ir::linear_offset(load.index, region.body.tensor_type(parameter).dims, symbols);
@@ -40,10 +47,10 @@ std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) 
   }));
 }
 
-std::optional<PackedWeight> packed_weight(const Target& target, ir::DType product, const ir::Region& region, const ir::MatmulForm& form,
-                                          const ir::SymbolTable& symbols) {
-  const ir::ScalarProgram right = in_product_dtype(form.right, product);
-  const ScalarStep* load = plain_load(right, product, true);
+std::optional<PackedWeight> packed_weight(const Target& target, const Product& product, const ir::Region& region,
+                                          const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  const ir::ScalarProgram right = in_product_dtype(form.right, product.right);
+  const ScalarStep* load = plain_load(right, product.right, true);
   if (!load || std::find(region.weights.begin(), region.weights.end(), static_cast<std::uint32_t>(load->buffer)) == region.weights.end())
     return std::nullopt;
   std::int32_t uses =
@@ -92,30 +99,6 @@ bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program,
   return along && along->stride.is_constant(1) && !(across && across->stride.is_constant(1));
 }
 
-ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype) {
-  ir::ScalarProgram result = program;
-  if (program.steps.back().dtype == dtype) return result;
-  ir::ScalarStep cast;
-  cast.kind = ir::ScalarStep::Kind::Apply;
-  cast.op = ir::Op::cast;
-  cast.dtype = dtype;
-  cast.operands = {static_cast<std::int32_t>(program.steps.size()) - 1};
-  result.steps.push_back(cast);
-  return result;
-}
-
-ir::DType compute_dtype(ir::DType accumulate) {
-  return accumulate == ir::DType::F16 || accumulate == ir::DType::BF16 ? ir::DType::F32 : accumulate;
-}
-
-ir::MatmulForm widened(const ir::MatmulForm& form) {
-  ir::MatmulForm result = form;
-  result.accumulate = compute_dtype(form.accumulate);
-  result.left = with_dtype(form.left, result.accumulate);
-  result.right = with_dtype(form.right, result.accumulate);
-  return result;
-}
-
 std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program, ir::DType dtype,
                                          const ir::Iteration& row, const ir::Iteration& inner, const ir::SymbolTable& symbols) {
   const ScalarStep* load = plain_load(program, dtype, false);
@@ -127,49 +110,17 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
   return RowsInPlace{.buffer = load->buffer, .offset = between->base, .row_stride = between->stride};
 }
 
-ir::DType product_dtype(const ir::ScalarProgram& left, const ir::ScalarProgram& right) {
-  const auto narrow = [](const ir::ScalarProgram& program) { return ir::without_widening(program).steps.back().dtype; };
-  return narrow(left) == ir::DType::BF16 && narrow(right) == ir::DType::BF16 ? ir::DType::BF16 : left.steps.back().dtype;
-}
-
-ir::ScalarProgram in_product_dtype(const ir::ScalarProgram& program, ir::DType product) {
-  return product == ir::DType::BF16 ? ir::without_widening(program) : program;
-}
-
-ir::DType attention_product_dtype(const Target& target, const ir::AttentionForm& form) {
-  const ir::DType compute = compute_dtype(form.score.steps.back().dtype);
-  const auto is_brain = [](const ir::ScalarProgram& program) {
-    return ir::without_widening(program).steps.back().dtype == ir::DType::BF16;
-  };
-  const bool pairs = target.avx512_bf16 && compute == ir::DType::F32 && is_brain(form.q) && is_brain(form.k) && is_brain(form.v);
-  return pairs ? ir::DType::BF16 : compute;
-}
-
-std::int64_t depths_of_step(ir::DType product) { return product == ir::DType::BF16 ? 2 : 1; }
-
-Dim steps_of(ir::DType product, const Dim& depth) {
-  const std::int64_t depths = depths_of_step(product);
-  return depths == 1 ? depth : ir::ceil_div(depth, depths);
-}
-
-Dim packed_steps(const Target& target, ir::DType product, const Dim& depth) {
-  const std::int64_t multiple = product == ir::DType::BF16 ? target.bf16_step_multiple() : 1;
-  const Dim steps = steps_of(product, depth);
-  return multiple == 1 ? steps : ir::ceil_div(steps, multiple) * multiple;
-}
-
 MatmulOperands matmul_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& narrow,
                                const ir::SymbolTable& symbols) {
   const ir::MatmulForm form = widened(narrow);
-  const ir::DType product = product_dtype(form.left, form.right);
+  const Product product = product_of(target, form.accumulate, form.left, form.right);
   MatmulOperands operands{.product = product, .left = {}, .weight = packed_weight(target, product, region, form, symbols)};
   // Whole steps are read of each row.
   const auto depth = form.k.extent.constant();
-  const std::int64_t whole = packed_steps(target, product, 1).constant().value() * depths_of_step(product);
+  const std::int64_t whole = packed_steps(target, product, 1).constant().value() * product.depths();
   if (whole == 1 || (depth && *depth % whole == 0))
-    operands.left = rows_in_place(region, in_product_dtype(form.left, product), product, form.m, form.k, symbols);
-  const bool tiles = product == ir::DType::BF16 && target.amx_bf16;
-  operands.left_panels = !operands.left && !tiles && std::ranges::none_of(form.left.steps, [&](const ScalarStep& step) {
+    operands.left = rows_in_place(region, in_product_dtype(form.left, product.left), product.left, form.m, form.k, symbols);
+  operands.left_panels = !operands.left && !product.in_tiles(target) && std::ranges::none_of(form.left.steps, [&](const ScalarStep& step) {
     if (step.kind != ScalarStep::Kind::Load) return false;
     const auto along = ir::affine_in(offset_of(region, step, symbols), form.k.variable);
     return along && along->stride.is_constant(1);
@@ -194,19 +145,21 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
   ir::MatmulForm turned = form;
   std::swap(turned.m, turned.n);
   std::swap(turned.left, turned.right);
-  const ir::DType product = product_dtype(widened(form).left, widened(form).right);
-  if (product == ir::DType::BF16 && target.amx_bf16) return form;  // tile registers read rows of the left operand
-  const bool weight_right = packed_weight(target, product, region, widened(form), symbols).has_value();
-  return !weight_right && packed_weight(target, product, region, widened(turned), symbols) ? turned : form;
+  const auto product = [&](const ir::MatmulForm& either) {
+    return product_of(target, compute_dtype(either.accumulate), either.left, either.right);
+  };
+  if (product(turned).in_tiles(target)) return form;  // tile registers read rows of the left operand
+  const bool weight_right = packed_weight(target, product(form), region, widened(form), symbols).has_value();
+  return !weight_right && packed_weight(target, product(turned), region, widened(turned), symbols) ? turned : form;
 }
 
-LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& form) {
-  const ir::DType compute = compute_dtype(form.accumulate);
-  const ir::ScalarProgram left_program = ir::without_widening(form.left), right_program = ir::without_widening(form.right);
-  const ir::DType left_dtype = left_program.steps.back().dtype;
-  const bool paired = left_dtype == ir::DType::BF16 && right_program.steps.back().dtype == ir::DType::BF16;
-  const ScalarStep* left = plain_load(left_program, paired ? ir::DType::BF16 : compute, false);
-  const ScalarStep* right = plain_load(right_program, right_program.steps.back().dtype, true);
+LikelyOperands likely_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& form) {
+  const Product product = product_of(target, compute_dtype(form.accumulate), form.left, form.right);
+  const auto load_of = [](const ScalarStep& step) { return step.kind == ScalarStep::Kind::Load ? &step : nullptr; };
+  const ScalarStep& left_element = element_of(form.left, product.left);
+  const ScalarStep* left = left_element.dtype == product.left ? load_of(left_element) : nullptr;
+  const ScalarStep* right = load_of(element_of(form.right, product.right));
+  if (right == nullptr) right = load_of(behind_conversion(form.right));
   const auto along_depth = [&](const ScalarStep* load) {
     if (load == nullptr || load->index.empty()) return false;
     const auto along = ir::affine_in(load->index.back(), form.k.variable);
@@ -224,23 +177,21 @@ LikelyOperands likely_operands(const ir::Region& region, const ir::MatmulForm& f
     const ir::ValueId parameter = region.body.body.parameters.at(static_cast<std::size_t>(left->buffer));
     row = region.body.tensor_type(parameter).dims.back().constant();
   }
-  return {.product = paired ? ir::DType::BF16 : compute,
+  return {.product = product,
           .left_in_place = in_place,
-          .left_panels = !in_place && std::ranges::none_of(left_program.steps,
+          .left_panels = !in_place && std::ranges::none_of(form.left.steps,
                                                            [&](const ScalarStep& step) {
                                                              return step.kind == ScalarStep::Kind::Load && along_depth(&step);
                                                            }),
           .weight = right != nullptr && std::find(region.weights.begin(), region.weights.end(),
                                                   static_cast<std::uint32_t>(right->buffer)) != region.weights.end(),
           .turned_results = !stored_along(form.n) && stored_along(form.m),
-          .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(paired ? ir::DType::BF16 : compute))};
+          .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(product.left))};
 }
 
-std::int64_t panel_columns(ir::DType product) { return 64 / (depths_of_step(product) * static_cast<std::int64_t>(ir::size_of(product))); }
-
-ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType product) {
+ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product) {
   ir::PackedLayout layout;
-  layout.name = "panels" + std::to_string(panel_columns(product)) + " " + std::string(ir::name_of(product));
+  layout.name = "panels" + std::to_string(panel_columns(product)) + " " + std::string(ir::name_of(product.right));
   layout.fields = {weight.depth, weight.columns, weight.base, weight.depth_stride, weight.column_stride, weight.packed_steps};
   for (std::size_t i = 0; i < weight.batch.size(); ++i) {
     layout.fields.push_back(weight.batch_extents[i]);
@@ -249,12 +200,12 @@ ir::PackedLayout packed_layout(const PackedWeight& weight, ir::DType product) {
   return layout;
 }
 
-ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType product, const ir::Tensor& weight) {
+ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product, const ir::Tensor& weight) {
   internal_check(layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2,
                  "a packed layout made by packed_layout");
   const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
   const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4], steps = layout.fields[5];
-  const std::int64_t panel = panel_columns(product), pair = depths_of_step(product);
+  const std::int64_t panel = panel_columns(product), pair = product.depths();
   const std::int64_t panels = (columns + panel - 1) / panel;
   std::vector<std::int64_t> bases{layout.fields[2]};
   std::vector<std::int64_t> dims;
@@ -269,7 +220,8 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType product, const 
   dims.insert(dims.end(), {panels, steps, panel});
   if (pair != 1) dims.push_back(pair);
 
-  ir::Tensor packed(product, dims);
+  const ir::DType dtype = product.right;
+  ir::Tensor packed(dtype, dims);
   const auto pack = [&](const auto& copy) {
     std::int64_t place = 0;
     for (const std::int64_t base : bases) {
@@ -283,16 +235,22 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, ir::DType product, const 
       }
     }
   };
-  const auto pack_as_it_lies = [&]<typename Element>(Element) {
-    const auto from = weight.as<Element>();
-    const auto to = packed.mutable_as<Element>();
-    pack([&](std::int64_t place, std::int64_t source) { to[static_cast<std::size_t>(place)] = from[static_cast<std::size_t>(source)]; });
+  const auto pack_from = [&]<typename From, typename To>(From, To) {
+    const auto from = weight.as<From>();
+    const auto to = packed.mutable_as<To>();
+    pack([&](std::int64_t place, std::int64_t source) {
+      to[static_cast<std::size_t>(place)] = static_cast<To>(from[static_cast<std::size_t>(source)]);
+    });
   };
-  if (product == weight.dtype() && product == ir::DType::F32) {
-    pack_as_it_lies(float{});
-  } else if (product == weight.dtype() && product == ir::DType::BF16) {
-    pack_as_it_lies(std::uint16_t{});
-  } else if (ir::is_float(product)) {
+  if (dtype == weight.dtype() && dtype == ir::DType::F32) {
+    pack_from(float{}, float{});
+  } else if (dtype == weight.dtype() && dtype == ir::DType::BF16) {
+    pack_from(std::uint16_t{}, std::uint16_t{});
+  } else if (weight.dtype() == ir::DType::I8 && dtype == ir::DType::I8) {
+    pack_from(std::int8_t{}, std::int8_t{});
+  } else if (weight.dtype() == ir::DType::I8 && dtype == ir::DType::I16) {
+    pack_from(std::int8_t{}, std::int16_t{});
+  } else if (ir::is_float(dtype)) {
     pack([&](std::int64_t place, std::int64_t source) { packed.set_real(place, weight.real_at(source)); });
   } else {
     pack([&](std::int64_t place, std::int64_t source) { packed.set_integer(place, weight.integer_at(source)); });

@@ -41,17 +41,17 @@ struct Shape {
   std::int64_t rows, vectors;
   bool tiles = false;
 };
-std::vector<Shape> shapes_of(const Target& target, ir::DType product) {
-  if (product == ir::DType::BF16 && target.amx_bf16) {
+std::vector<Shape> shapes_of(const Target& target, const Product& product) {
+  if (product.in_tiles(target)) {
     // In tiles, then vectors for few rows. Two by two tiles of results load each operand's tile half as often as they multiply it.
     const std::int64_t panel_vectors = panel_columns(product) / target.lanes(sizeof(float));
     std::vector<Shape> shapes{{32, 2 * panel_vectors, true}, {16, 4 * panel_vectors, true}, {16, panel_vectors, true}};
     Target without = target;
-    without.amx_bf16 = false;
+    without.amx = false;
     for (const Shape& shape : shapes_of(without, product)) shapes.push_back(shape);
     return shapes;
   }
-  if (product == ir::DType::BF16 && !target.avx512_bf16) {
+  if (product.right == ir::DType::BF16 && !target.avx512_bf16) {
     // Each vector of the right operand and the broadcast one are taken apart into two.
     if (target.level == Level::Avx512) return {{6, 3}, {7, 3}, {12, 2}, {4, 4}};
     return {{4, 2}, {5, 2}};
@@ -65,7 +65,7 @@ std::vector<Shape> shapes_of(const Target& target, ir::DType product) {
 }
 
 MatmulCost cost_model(const PlanInputs& inputs) {
-  const LikelyOperands operands = likely_operands(inputs.region, form_of(inputs));
+  const LikelyOperands operands = likely_operands(inputs.target, inputs.region, form_of(inputs));
   return MatmulCost(inputs.target, form_of(inputs), operands);
 }
 
@@ -85,9 +85,10 @@ struct Variations {
 
 // The likely shapes, and every other whose accumulators, operands and broadcast value fill at most the registers there are, and whose columns fill
 // panels or are filled by them.
-std::vector<Shape> all_shapes(const Target& target, ir::DType product, std::int64_t lanes) {
+std::vector<Shape> all_shapes(const Target& target, const Product& product, std::int64_t lanes) {
   const std::int64_t registers = target.level == Level::Avx512 ? 32 : 16, panel = panel_columns(product);
-  const std::int64_t parts = product == ir::DType::BF16 && !target.avx512_bf16 ? 2 : 1;  // that an operand's vector is taken apart into
+  const std::int64_t parts =
+      product.right == ir::DType::BF16 && !target.avx512_bf16 ? 2 : 1;  // that an operand's vector is taken apart into
   std::vector<Shape> shapes = shapes_of(target, product);
   for (const std::int64_t vectors : {1, 2, 3, 4}) {
     const std::int64_t columns = vectors * lanes, group = std::max(columns, panel);
@@ -120,7 +121,7 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes, c
   const ir::MatmulForm& form = form_of(inputs);
   const std::int64_t most_rows = sizes.most_rows;
   const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))));
-  const LikelyOperands operands = likely_operands(inputs.region, form);
+  const LikelyOperands operands = likely_operands(inputs.target, inputs.region, form);
   const std::int64_t panel = panel_columns(operands.product);
 
   std::vector<MatmulSchedule> found;
@@ -179,7 +180,7 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
   const Sizes sizes = sizes_of(inputs, bucket);
   const std::vector<MatmulSchedule> found =
       vary(inputs, sizes,
-           {.shapes = shapes_of(inputs.target, likely_operands(inputs.region, form_of(inputs)).product),
+           {.shapes = shapes_of(inputs.target, likely_operands(inputs.target, inputs.region, form_of(inputs)).product),
             .whole_row_blocks = {1, 2, 4, 8},
             .row_blocks = {0, 2, 4, 12, 24},
             .column_groups = {1, 4, 0},
@@ -207,8 +208,8 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
 }
 
 std::vector<ir::Schedule> matmul_space(const PlanInputs& inputs, const ir::Bucket& bucket) {
-  const ir::DType accumulate = compute_dtype(form_of(inputs).accumulate), product = likely_operands(inputs.region, form_of(inputs)).product;
-  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(accumulate)));
+  const Product product = likely_operands(inputs.target, inputs.region, form_of(inputs)).product;
+  const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(product.sum)));
   std::vector<ir::Schedule> schedules;
   for (const MatmulSchedule& found : vary(inputs, sizes_of(inputs, bucket),
                                           {.shapes = all_shapes(inputs.target, product, lanes),
@@ -233,7 +234,7 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
     edges.emplace_back();
     if (key == form.m.extent) edges.back() = {2, 7, 33, 257};
     // Columns that are packed as they come: few panels must be shared among threads by rows, many are packed once for all rows.
-    else if (key == form.n.extent && !likely_operands(inputs.region, form).weight) edges.back() = {65, 257, 1025};
+    else if (key == form.n.extent && !likely_operands(inputs.target, inputs.region, form).weight) edges.back() = {65, 257, 1025};
   }
   return edges;
 }
@@ -247,7 +248,7 @@ std::optional<ir::PackedLayout> matmul_packed_layout(const PlanInputs& inputs, s
 
 ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t, const ir::PackedLayout& layout, const ir::Tensor& weight) {
   const ir::MatmulForm form = widened(form_of(inputs));
-  return pack_weight(layout, product_dtype(form.left, form.right), weight);
+  return pack_weight(layout, product_of(inputs.target, form.accumulate, form.left, form.right), weight);
 }
 
 }  // namespace anydim::codegen_cpu

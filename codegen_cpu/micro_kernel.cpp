@@ -125,10 +125,12 @@ class Emitter {
     }
   }
 
-  bool pairs() const { return kernel_.multiply != Multiply::Elements; }
-  std::int64_t left_step() const { return kernel_.left_step * (pairs() ? 2 : 1); }  // elements
-  llvm::Type* left_element() { return pairs() ? builder_.getInt16Ty() : kernel_.element; }
-  llvm::Type* step_type() { return pairs() ? builder_.getInt32Ty() : kernel_.element; }
+  std::int64_t left_step() const { return kernel_.left_step * kernel_.depths; }  // elements
+  unsigned step_bits() const { return kernel_.element->getScalarSizeInBits(); }
+  llvm::Type* left_element() {
+    return kernel_.depths == 1 ? kernel_.element : builder_.getIntNTy(step_bits() / static_cast<unsigned>(kernel_.depths));
+  }
+  llvm::Type* step_type() { return kernel_.depths == 1 ? kernel_.element : builder_.getIntNTy(step_bits()); }
 
   void multiply(llvm::Value* left, llvm::Value* right, std::int64_t step, std::vector<llvm::Value*>& values) {
     auto* steps = llvm::FixedVectorType::get(step_type(), static_cast<unsigned>(kernel_.lanes));
@@ -169,8 +171,29 @@ class Emitter {
         const auto upper = [&](llvm::Value* pair) { return builder_.CreateBitCast(builder_.CreateAnd(pair, 0xffff0000U), vector_); };
         return accumulate(upper(a), upper(b), accumulate(lower(a), lower(b), sum));
       }
+      case Multiply::IntegerPairs: {
+        auto* shorts = llvm::FixedVectorType::get(builder_.getInt16Ty(), static_cast<unsigned>(2 * kernel_.lanes));
+        const llvm::Intrinsic::ID products = by_vector_bytes(llvm::Intrinsic::x86_sse2_pmadd_wd, llvm::Intrinsic::x86_avx2_pmadd_wd,
+                                                             llvm::Intrinsic::x86_avx512_pmaddw_d_512);
+        return builder_.CreateAdd(
+            sum, builder_.CreateIntrinsic(products, {}, {builder_.CreateBitCast(a, shorts), builder_.CreateBitCast(b, shorts)}));
+      }
+      case Multiply::Bytes: {
+        const llvm::Intrinsic::ID dots = by_vector_bytes(llvm::Intrinsic::x86_avx512_vpdpbusd_128, llvm::Intrinsic::x86_avx512_vpdpbusd_256,
+                                                         llvm::Intrinsic::x86_avx512_vpdpbusd_512);
+        return builder_.CreateIntrinsic(dots, {}, {sum, a, b});
+      }
     }
-    internal_error("steps are multiplied in one of three ways");
+    internal_error("steps are multiplied in one of five ways");
+  }
+
+  llvm::Intrinsic::ID by_vector_bytes(llvm::Intrinsic::ID sixteen, llvm::Intrinsic::ID thirty_two, llvm::Intrinsic::ID sixty_four) const {
+    switch (lane_bytes()) {
+      case 16: return sixteen;
+      case 32: return thirty_two;
+      case 64: return sixty_four;
+    }
+    internal_error("a vector register has 16, 32 or 64 bytes");
   }
 
   llvm::Value* accumulate(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
@@ -188,6 +211,12 @@ class Emitter {
 };
 
 }  // namespace
+
+Multiply multiply_of(const Target& target, const Product& product) {
+  if (product.depths() == 1) return Multiply::Elements;
+  if (product.right == ir::DType::BF16) return target.avx512_bf16 ? Multiply::Pairs : Multiply::WidenedPairs;
+  return product.right == ir::DType::I8 ? Multiply::Bytes : Multiply::IntegerPairs;
+}
 
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, const std::string& name, const MicroKernel& kernel) {
   return Emitter(module, target, name, kernel).run();

@@ -5,8 +5,8 @@
 // for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (left_step = 1) or as a panel of its rows, step by step, the right
 // operand as column panels of `panel` elements. With k = 0 the tile is zero.
 //
-// With Multiply::Pairs and Multiply::WidenedPairs, k counts steps of two depths (codegen_cpu/matmul_operands.h): a step of the right operand and of panels is
-// two bf16 in place of one element, the left operand is bf16 with elements 2 k and 2 k + 1 of a row in step k, and the tile is f32.
+// Where operands are narrower than sums, k counts steps of D depths (codegen_cpu/product.h): a step of the right operand and of panels is D of its elements in
+// place of one, and step k of a row of the left operand is its elements D k to D k + D - 1. Strides of the left operand are in its own elements.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen_cpu/product.h"
 #include "codegen_cpu/target.h"
 
 namespace llvm {
@@ -29,11 +30,15 @@ enum class Multiply : std::uint8_t {
   Elements,      // a multiply-add of each element
   Pairs,         // the processor's dot product of bf16 pairs (denormals count as zero)
   WidenedPairs,  // both elements of a pair widened to f32, which is exact, and multiplied one after the other
+  IntegerPairs,  // the processor's sum of two products of 16-bit integers
+  Bytes,         // the processor's dot product of four u8 and four i8, which keeps all bits
 };
+Multiply multiply_of(const Target& target, const Product& product);
 
 struct MicroKernel {
   Multiply multiply = Multiply::Elements;
-  llvm::Type* element = nullptr;    // of accumulators and tile, and of operands without pairs: a float or an integer type
+  std::int64_t depths = 1;          // of a step
+  llvm::Type* element = nullptr;    // of accumulators and tile, and of operands of one depth a step: a float or an integer type
   bool fused_multiply_add = false;  // the target has it for `element`
   std::int64_t lanes = 0;           // elements in a vector register
   std::int64_t rows = 0;

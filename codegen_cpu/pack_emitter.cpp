@@ -22,16 +22,18 @@ using llvm::Value;
 std::int64_t lanes_of(KernelBuilder& kernel, ir::DType dtype) { return kernel.target().lanes(static_cast<int>(ir::size_of(dtype))); }
 
 // Of one step: as many columns fill a vector.
-std::int64_t step_lanes(KernelBuilder& kernel, ir::DType dtype) { return lanes_of(kernel, dtype) / depths_of_step(dtype); }
+std::int64_t step_lanes(KernelBuilder& kernel, const PackPanels& pack) { return lanes_of(kernel, pack.dtype) / pack.depths_of_step; }
+// Columns of a panel.
+std::int64_t panel_of(const PackPanels& pack) { return 64 / (pack.depths_of_step * static_cast<std::int64_t>(ir::size_of(pack.dtype))); }
 
 llvm::Align vector_align(KernelBuilder& kernel) { return llvm::Align(static_cast<std::uint64_t>(kernel.target().vector_bytes())); }
 
-// Lanes that don't exist are 0 in the narrow dtypes.
-Value* stored_vector(KernelBuilder& kernel, Scope& scope, ir::DType dtype, Value* value, std::int64_t lanes) {
+// `zeros`: lanes that don't exist are 0.
+Value* stored_vector(KernelBuilder& kernel, Scope& scope, ir::DType dtype, bool zeros, Value* value, std::int64_t lanes) {
   kernel.at(scope);
   value = narrow(kernel, dtype, kernel.splat(value, static_cast<unsigned>(lanes)));
   Value* mask = scope.lanes().mask;
-  if (depths_of_step(dtype) == 1 || mask == nullptr || static_cast<std::int64_t>(scope.lanes().width) != lanes) return value;
+  if (!zeros || mask == nullptr || static_cast<std::int64_t>(scope.lanes().width) != lanes) return value;
   return kernel.here().CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
 }
 
@@ -41,9 +43,9 @@ Value* element(KernelBuilder& kernel, Scope& scope, const ir::ScalarProgram& ste
   return program.value(scope, static_cast<std::int32_t>(steps.steps.size()) - 1);
 }
 
-// A step of P columns is as large as P f32 elements whatever its dtype, or as one of the wider dtypes alone.
+// A step of several depths is as large as an i32.
 Value* step_pointer(KernelBuilder& kernel, const PackPanels& pack, Value* step) {
-  return kernel.element_pointer(pack.to, depths_of_step(pack.dtype) == 1 ? pack.dtype : ir::DType::F32, step);
+  return kernel.element_pointer(pack.to, pack.depths_of_step == 1 ? pack.dtype : ir::DType::I32, step);
 }
 
 // A program whose loop variables have been taken apart into digits (ir/digits.h).
@@ -72,7 +74,7 @@ void put_conditions_first(const ir::ScalarProgram& program, std::vector<ir::Iter
 
 PackedRun packed_run(KernelBuilder& kernel, const PackPanels& pack) {
   PackedRun result{.program = pack.program, .run = pack.column, .rest = {}, .depths = {pack.depth}, .depth = pack.depth.index()};
-  if (!pack.whole_depth || depths_of_step(pack.dtype) != 1) return result;
+  if (!pack.whole_depth || pack.depths_of_step != 1) return result;
   ir::SymbolTable& symbols = kernel.symbols();
   const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
   const std::vector<Dim> depths = ir::digit_extents(result.program, pack.depth.variable, symbols);
@@ -134,7 +136,7 @@ void for_runs(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, const
 
 // One vector at a time along the columns.
 void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
-  const std::int64_t lanes = step_lanes(kernel, pack.dtype), panel = panel_columns(pack.dtype), pair = depths_of_step(pack.dtype);
+  const std::int64_t lanes = step_lanes(kernel, pack), panel = panel_of(pack), together = pack.depths_of_step;
   const PackedRun packed = packed_run(kernel, pack);
   const auto place_of = [&](Scope& vectors, Value* c) {
     auto& builder = kernel.at(vectors);
@@ -167,7 +169,7 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
     const auto at_depth = [&](Scope& point, Value* k) {
       Scope depth(point);
       depth.define(pack.depth.variable, kernel.at(point).CreateAdd(pack.first_depth, k));
-      return stored_vector(kernel, depth, pack.dtype, element(kernel, depth, pack.program), lanes);
+      return stored_vector(kernel, depth, pack.dtype, together != 1, element(kernel, depth, pack.program), lanes);
     };
     const auto store = [&](Scope& point, Value* value, Value* step) {
       auto& inner = kernel.at(point);
@@ -176,31 +178,46 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
     };
     if (packed.depths.size() > 1) {
       for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
-        Value* value = stored_vector(kernel, point, pack.dtype, element(kernel, point, packed.program), lanes);
+        Value* value = stored_vector(kernel, point, pack.dtype, together != 1, element(kernel, point, packed.program), lanes);
         store(point, value, emit_index(kernel, point, packed.depth));
       });
       return;
     }
-    if (pair == 1) {
+    if (together == 1) {
       kernel.for_range(vectors, kernel.constant(0), pack.depths, 1, [&](Scope& point, Value* k) { store(point, at_depth(point, k), k); });
       return;
     }
     auto* type = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
-    Value* whole = kernel.at(vectors).CreateUDiv(pack.depths, kernel.constant(pair));
+    // The elements of a step, the first in the lowest bits. `exist`: how many there are; null: all.
+    const auto step_of = [&](Scope& point, Value* k, Value* exist) {
+      const std::int64_t bits = 32 / together;
+      Value* joined = nullptr;
+      for (std::int64_t i = 0; i < together; ++i) {
+        Value* number = kernel.constant(i);
+        if (exist != nullptr)
+          number =
+              kernel.at(point).CreateBinaryIntrinsic(llvm::Intrinsic::umin, number, kernel.at(point).CreateSub(exist, kernel.constant(1)));
+        Value* one = at_depth(point, kernel.at(point).CreateAdd(k, number));
+        auto& inner = kernel.at(point);
+        one = inner.CreateShl(inner.CreateZExt(one, type), static_cast<std::uint64_t>(bits * i));
+        if (exist != nullptr)
+          one = inner.CreateSelect(inner.CreateICmpULT(kernel.constant(i), exist), one, llvm::Constant::getNullValue(type));
+        joined = joined == nullptr ? one : inner.CreateOr(joined, one);
+      }
+      return joined;
+    };
+    Value* whole = kernel.at(vectors).CreateUDiv(pack.depths, kernel.constant(together));
     kernel.for_range(vectors, kernel.constant(0), whole, 1, [&](Scope& point, Value* step) {
-      Value* k = kernel.at(point).CreateMul(step, kernel.constant(pair));
-      Value* even = at_depth(point, k);
-      Value* odd = at_depth(point, kernel.at(point).CreateAdd(k, kernel.constant(1)));
-      auto& inner = kernel.at(point);
-      store(point, inner.CreateOr(inner.CreateZExt(even, type), inner.CreateShl(inner.CreateZExt(odd, type), 16)), step);
+      store(point, step_of(point, kernel.at(point).CreateMul(step, kernel.constant(together)), nullptr), step);
     });
     auto& after = kernel.at(vectors);
-    Value* ended = after.CreateURem(pack.depths, kernel.constant(pair));
-    kernel.guarded(vectors, after.CreateICmpNE(ended, kernel.constant(0)), [&](Scope& point) {
-      Value* last = at_depth(point, kernel.at(point).CreateMul(whole, kernel.constant(pair)));
-      store(point, kernel.at(point).CreateZExt(last, type), whole);
+    Value* exist = after.CreateURem(pack.depths, kernel.constant(together));
+    Value* ends_within = after.CreateICmpNE(exist, kernel.constant(0));
+    kernel.guarded(vectors, ends_within, [&](Scope& point) {
+      store(point, step_of(point, kernel.at(point).CreateMul(whole, kernel.constant(together)), exist), whole);
     });
-    Value* begin = kernel.at(vectors).CreateAdd(whole, ended);
+    auto& behind = kernel.at(vectors);
+    Value* begin = behind.CreateAdd(whole, behind.CreateZExt(ends_within, behind.getInt64Ty()));
     kernel.for_range(vectors, begin, pack.steps, 1,
                      [&](Scope& point, Value* step) { store(point, llvm::Constant::getNullValue(type), step); });
   });
@@ -209,7 +226,7 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
 // Squares of vectors of steps: read along the depth, stored along the columns. Columns beyond the last repeat it; steps beyond the last are written as
 // zeros where the next panel, or the slack behind the last one, comes after.
 void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
-  const std::int64_t lanes = step_lanes(kernel, pack.dtype), panel = panel_columns(pack.dtype), pair = depths_of_step(pack.dtype);
+  const std::int64_t lanes = step_lanes(kernel, pack), panel = panel_of(pack), together = pack.depths_of_step;
   Value* last = kernel.at(scope).CreateSub(pack.columns, kernel.constant(1));
   kernel.loop(scope, kernel.constant(0), pack.columns, lanes, [&](Scope& group, Value* c) {
     auto& builder = kernel.at(group);
@@ -228,15 +245,15 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
     const VectorLoop loop{.variable = pack.depth.variable,
                           .first = pack.first_depth,
                           .count = pack.depths,
-                          .width = lanes * pair,
-                          .may_end_early = !depth || *depth % (lanes * pair) != 0};
+                          .width = lanes * together,
+                          .may_end_early = !depth || *depth % (lanes * together) != 0};
     for_vectors(kernel, group, loop, [&](Scope& vectors, Value* k) {
       std::vector<Value*> rows;
       for (Value* column : columns) {
         Scope one(vectors);
         one.define(pack.column.variable, column);
-        Value* row = stored_vector(kernel, one, pack.dtype, element(kernel, one, pack.program), lanes * pair);
-        if (pair != 1) {
+        Value* row = stored_vector(kernel, one, pack.dtype, together != 1, element(kernel, one, pack.program), lanes * together);
+        if (together != 1) {
           auto& inner = kernel.at(one);
           row = inner.CreateBitCast(row, llvm::FixedVectorType::get(inner.getInt32Ty(), static_cast<unsigned>(lanes)));
         }
@@ -244,13 +261,13 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
       }
       auto& inner = kernel.at(vectors);
       transpose(kernel, rows);
-      Value* step = inner.CreateUDiv(k, kernel.constant(pair));
+      Value* step = inner.CreateUDiv(k, kernel.constant(together));
       for (std::int64_t i = 0; i < lanes; ++i) store(vectors, rows[static_cast<std::size_t>(i)], inner.CreateAdd(step, kernel.constant(i)));
     });
-    if (pair == 1) return;
+    if (together == 1) return;
     auto* type = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
     auto& after = kernel.at(group);
-    Value* width = kernel.constant(lanes * pair);
+    Value* width = kernel.constant(lanes * together);
     Value* begin = after.CreateMul(after.CreateUDiv(after.CreateAdd(pack.depths, after.CreateSub(width, kernel.constant(1))), width),
                                    kernel.constant(lanes));
     kernel.for_range(group, begin, pack.steps, 1,
@@ -296,12 +313,12 @@ void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack) {
                           .width = lanes,
                           .may_end_early = !extent || *extent % lanes != 0};
     for_vectors(kernel, row, loop, [&](Scope& vectors, Value* position) {
-      Value* value = stored_vector(kernel, vectors, pack.dtype, element(kernel, vectors, pack.program), lanes);
+      Value* value = stored_vector(kernel, vectors, pack.dtype, pack.zeros_behind, element(kernel, vectors, pack.program), lanes);
       auto& inner = kernel.at(vectors);
       Value* place = kernel.element_pointer(pack.to, pack.dtype, inner.CreateAdd(base, position));
       inner.CreateAlignedStore(value, place, vector_align(kernel));
     });
-    if (depths_of_step(pack.dtype) == 1) return;
+    if (!pack.zeros_behind) return;
     // The last vector ended in zeros; what is left of its cache line on machines with shorter ones.
     auto& after = kernel.at(row);
     Value* width = kernel.constant(lanes);

@@ -48,13 +48,15 @@ namespace {
 constexpr NamedTarget all_targets[] = {
     {"x86-64", {.level = Level::Baseline}},
     {"avx2", {.level = Level::Avx2}},
+    {"avxvnni", {.level = Level::Avx2, .byte_dots = true}},
     {"avx512", {.level = Level::Avx512}},
-    {"avx512bf16", {.level = Level::Avx512, .avx512_bf16 = true}},
-    {"amx", {.level = Level::Avx512, .avx512_bf16 = true, .amx_bf16 = true}},
+    {"avx512vnni", {.level = Level::Avx512, .byte_dots = true}},
+    {"avx512bf16", {.level = Level::Avx512, .avx512_bf16 = true, .byte_dots = true}},
+    {"amx", {.level = Level::Avx512, .avx512_bf16 = true, .byte_dots = true, .amx = true}},
 };
 
 bool includes(const Target& more, const Target& less) {
-  return more.level >= less.level && more.avx512_bf16 >= less.avx512_bf16 && more.amx_bf16 >= less.amx_bf16;
+  return more.level >= less.level && more.avx512_bf16 >= less.avx512_bf16 && more.byte_dots >= less.byte_dots && more.amx >= less.amx;
 }
 
 }  // namespace
@@ -83,7 +85,8 @@ std::string Target::name() const {
   std::string name = "x86-64";
   if (level != Level::Baseline) name += fmt::format(" {}", name_of(level));
   if (avx512_bf16) name += " avx512bf16";
-  if (amx_bf16) name += " amxbf16";
+  if (byte_dots) name += " vnni";
+  if (amx) name += " amx";
   return name;
 }
 
@@ -94,12 +97,21 @@ std::string Target::llvm_features() const {
   // Without evex512 LLVM takes 512-bit registers away from processors other than its default.
   if (level == Level::Avx512) features = {"+evex512", "+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"};
   if (avx512_bf16) features.emplace_back("+avx512bf16");
-  if (amx_bf16) features.insert(features.end(), {"+amx-tile", "+amx-bf16"});
+  if (byte_dots) features.emplace_back(level == Level::Avx512 ? "+avx512vnni" : "+avxvnni");
+  if (amx) features.insert(features.end(), {"+amx-tile", "+amx-bf16", "+amx-int8"});
   return fmt::format("{}", fmt::join(features, ","));
 }
 
-Target detect_target(std::string_view most) {
-  Target target;
+namespace {
+
+struct Processor {
+  Target best;
+  bool avx_vnni = false;  // dot products of bytes without AVX-512, which not every processor with those of AVX-512 has
+};
+
+Processor detect_processor() {
+  Processor processor;
+  Target& target = processor.best;
   std::uint32_t a = 0, b = 0, c = 0, d = 0;
   __get_cpuid(1, &a, &b, &c, &d);
   const bool has_state = bit(c, 27);
@@ -108,23 +120,48 @@ Target detect_target(std::string_view most) {
   __get_cpuid_count(7, 0, &a, &b, &c, &d);
   const bool avx2 = avx && bit(b, 5) && bit(b, 3) && bit(b, 8) && fma && f16c && movbe && (state & 0x6) == 0x6;
   const bool avx512 = avx2 && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && (state & 0xe6) == 0xe6;
-  const bool tiles = bit(d, 24) && bit(d, 22) && (state & 0x60000) == 0x60000;
+  const bool avx512_vnni = bit(c, 11);
+  const bool tiles = bit(d, 22) && bit(d, 24) && bit(d, 25) && (state & 0x60000) == 0x60000;  // bf16, tiles, bytes
+  a = 0;
+  __get_cpuid_count(7, 1, &a, &b, &c, &d);
+  processor.avx_vnni = avx2 && bit(a, 4);
   if (avx512) {
     target.level = Level::Avx512;
-    __get_cpuid_count(7, 1, &a, &b, &c, &d);
-    target.avx512_bf16 = bit(a, 5);
-    target.amx_bf16 = target.avx512_bf16 && tiles && may_use_tiles();
+    target.byte_dots = avx512_vnni;
+    target.avx512_bf16 = bit(a, 5) && target.byte_dots;
+    target.amx = target.avx512_bf16 && tiles && may_use_tiles();
   } else if (avx2) {
     target.level = Level::Avx2;
+    target.byte_dots = processor.avx_vnni;
   }
-  if (most.empty()) return target;
+  return processor;
+}
+
+bool offers(const Processor& processor, const Target& target) {
+  return includes(processor.best, target) && (processor.avx_vnni || !(target.level == Level::Avx2 && target.byte_dots));
+}
+
+}  // namespace
+
+std::vector<NamedTarget> offered_targets() {
+  const Processor processor = detect_processor();
+  std::vector<NamedTarget> offered;
+  std::ranges::copy_if(all_targets, std::back_inserter(offered), [&](const NamedTarget& named) { return offers(processor, named.target); });
+  return offered;
+}
+
+Target detect_target(std::string_view most) {
+  const Processor processor = detect_processor();
+  if (most.empty()) return processor.best;
   const auto wanted =
       std::find_if(std::begin(all_targets), std::end(all_targets), [&](const NamedTarget& named) { return named.name == most; });
   if (wanted == std::end(all_targets))
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("unknown processor level {}: it is one of x86-64, avx2, avx512, avx512bf16 and amx", most));
-  if (!includes(target, wanted->target))
-    throw Error(ErrorKind::Resource, fmt::format("this processor offers {}, not {}: ask for a lower level", level_name(target), most));
+    throw Error(
+        ErrorKind::CommandLine,
+        fmt::format("unknown processor level {}: it is one of x86-64, avx2, avxvnni, avx512, avx512vnni, avx512bf16 and amx", most));
+  if (!offers(processor, wanted->target))
+    throw Error(ErrorKind::Resource,
+                fmt::format("this processor offers {}, not {}: ask for a lower level", level_name(processor.best), most));
   return wanted->target;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace anydim::codegen_cpu {
 
@@ -20,11 +21,10 @@ std::string_view name_of(Level level);
 struct Target {
   Level level = Level::Baseline;
   bool avx512_bf16 = false;      // dot products of bf16 pairs
-  bool amx_bf16 = false;         // products of tiles of bf16 pairs
+  bool byte_dots = false;        // dot products of four bytes, u8 by i8, in the widest registers (VNNI)
+  bool amx = false;              // products of tiles of bf16 pairs and of bytes
   int vector_bytes() const;      // widest register: 16, 32 or 64
   int vector_registers() const;  // 16, or 32 with AVX-512
-  // Steps of bf16 pairs that kernels take at once, all of them: a row of a tile.
-  std::int64_t bf16_step_multiple() const { return amx_bf16 ? 16 : 1; }
   bool fused_multiply_add() const { return level != Level::Baseline; }
   int lanes(int element_bytes) const { return vector_bytes() / element_bytes; }
   std::string name() const;            // part of a kernel's key, e.g. "x86-64 avx512 avx512bf16"
@@ -32,12 +32,15 @@ struct Target {
   std::string llvm_features() const;   // LLVM's feature string, beyond the processor's
 };
 
-// What kernels can be made for, from the least to the most: "x86-64", "avx2", "avx512", "avx512bf16", "amx". Each includes the ones before it.
+// What kernels can be made for, from the least to the most: "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx". Each includes the ones
+// before it, but for "avxvnni", which only some processors with AVX-512 include.
 struct NamedTarget {
   std::string_view name;
   Target target;
 };
 std::span<const NamedTarget> named_targets();
+// Those that this processor and operating system offer.
+std::vector<NamedTarget> offered_targets();
 // The name of all that `target` has.
 std::string_view level_name(const Target& target);
 

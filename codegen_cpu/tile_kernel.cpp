@@ -13,7 +13,7 @@ namespace {
 
 using llvm::Value;
 
-constexpr std::int64_t row_bytes = 64, panel = 16;
+constexpr std::int64_t row_bytes = 64, panel = 16, step_bytes = 4;
 // Registers 0 to 3 hold results, row by row, 4 and 5 left operands, 6 and 7 right ones in turn, in every micro-kernel, so that settings suit all of them.
 constexpr std::int64_t tile_registers = 8, most_results = 4, first_left = 4, first_right = 6;
 
@@ -45,7 +45,7 @@ class Emitter {
       for (std::int64_t column = 0; column < tiles_.columns; ++column)
         call(llvm::Intrinsic::x86_tilezero, {number(tiles_.result(row, column))});
     Value* steps = known(kernel_.steps, 5);
-    Value* left_bytes = builder_.CreateMul(known(kernel_.left_stride, 2), builder_.getInt64(sizeof(std::uint16_t)));
+    Value* left_bytes = builder_.CreateMul(known(kernel_.left_stride, 2), builder_.getInt64(ir::size_of(kernel_.product.left)));
     Value* panel_bytes = builder_.CreateMul(known(kernel_.panel_stride, 4), builder_.getInt64(sizeof(float)));
     // Of the last tile of rows, from the first row.
     Value* last_row = builder_.CreateSub(function_->getArg(0), builder_.getInt64(tile_rows));
@@ -56,11 +56,13 @@ class Emitter {
     auto* step = builder_.CreatePHI(builder_.getInt64Ty(), 2, "step");
     step->addIncoming(none, entry);
     // 16 steps are one tile of either operand, 64 bytes of a row of the left one and 64 bytes a step of the right one.
-    Value* along_left = builder_.CreateMul(step, builder_.getInt64(2 * sizeof(std::uint16_t)));
+    Value* along_left = builder_.CreateMul(step, builder_.getInt64(step_bytes));
     for (std::int64_t row = 0; row < tiles_.rows; ++row) {
       Value* offset = row == 0 ? along_left : builder_.CreateAdd(along_left, builder_.CreateMul(last_row, left_bytes));
       call(llvm::Intrinsic::x86_tileloadd64, {number(tiles_.left(row)), bytes(function_->getArg(1), offset), left_bytes});
     }
+    const llvm::Intrinsic::ID multiply =
+        kernel_.product.right == ir::DType::BF16 ? llvm::Intrinsic::x86_tdpbf16ps : llvm::Intrinsic::x86_tdpbusd;
     Value* along_right = builder_.CreateMul(step, builder_.getInt64(row_bytes));
     for (std::int64_t column = 0; column < tiles_.columns; ++column) {
       Value* offset =
@@ -68,7 +70,7 @@ class Emitter {
       call(llvm::Intrinsic::x86_tileloadd64,
            {number(tiles_.right(column)), bytes(function_->getArg(3), offset), builder_.getInt64(row_bytes)});
       for (std::int64_t row = 0; row < tiles_.rows; ++row)
-        call(llvm::Intrinsic::x86_tdpbf16ps, {number(tiles_.result(row, column)), number(tiles_.left(row)), number(tiles_.right(column))});
+        call(multiply, {number(tiles_.result(row, column)), number(tiles_.left(row)), number(tiles_.right(column))});
     }
     Value* next = builder_.CreateAdd(step, builder_.getInt64(tile_steps));
     step->addIncoming(next, body);

@@ -1,6 +1,6 @@
-// Micro-kernels on tile registers (AMX): the same product as codegen_cpu/micro_kernel.h with Multiply::Pairs, for blocks of up to two tiles of rows.
+// Micro-kernels on tile registers (AMX): the same product as codegen_cpu/micro_kernel.h of bf16 pairs or of bytes, for blocks of up to two tiles of rows.
 //
-// A tile register holds 16 rows of 64 bytes: 16 f32 of a result, or 32 bf16 of an operand. Panels have 16 columns, so that a tile of the right operand is 16
+// A tile register holds 16 rows of 64 bytes: 16 sums of a result, or 32 bf16 or 64 bytes of an operand. Panels have 16 columns, so that a tile of the right operand is 16
 // steps of a panel; the left operand is read in place. The depth is a whole number of such tiles. Instructions name tile registers by number, which
 // LLVM's forms with immediate numbers allow; nothing else of the kernel may use them.
 #pragma once
@@ -13,12 +13,14 @@
 
 #include "codegen_cpu/kernel_builder.h"
 #include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/product.h"
 #include "codegen_cpu/target.h"
 #include "codegen_cpu/task_split.h"
 
 namespace anydim::codegen_cpu {
 
 struct TileKernel {
+  Product product{};
   std::int64_t tile_stride = 0;  // of the results in memory, elements; 0: as many as there are columns
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, steps;

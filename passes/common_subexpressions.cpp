@@ -11,33 +11,10 @@ using namespace ir;
 
 namespace {
 
-// Constants up to this size are compared by their bits.
-constexpr std::size_t small_constant = 4096;
-
-bool same(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
-  if (a.bytes().data() == b.bytes().data()) return true;
-  if (a.bytes().size() <= small_constant) return a.same_bits(b);
-  return a.origin() == b.origin() && !(a.origin() == TensorOrigin{}) && a.owner() == b.owner();
-}
-
-bool same(const Attribute& a, const Attribute& b) {
-  if (a.index() != b.index()) return false;
-  if (const Tensor* tensor = std::get_if<Tensor>(&a)) return same(*tensor, std::get<Tensor>(b));
-  return std::visit(
-      [&](const auto& left) {
-        using Kind = std::decay_t<decltype(left)>;
-        if constexpr (std::is_same_v<Kind, Tensor>) return false;
-        else return left == std::get<Kind>(b);
-      },
-      a);
-}
-
 bool same(const Binding& a, const Binding& b) {
   if (a.op != b.op || a.operands != b.operands || a.dims != b.dims || a.callee != b.callee || a.results.size() != b.results.size())
     return false;
-  return std::equal(a.attributes.begin(), a.attributes.end(), b.attributes.begin(), b.attributes.end(),
-                    [](const auto& x, const auto& y) { return x.first == y.first && same(x.second, y.second); });
+  return same_attributes(a.attributes, b.attributes);
 }
 
 std::size_t hash_of(const Binding& binding) {
@@ -52,7 +29,7 @@ std::size_t hash_of(const Binding& binding) {
       for (std::int64_t number : *list) mix(static_cast<std::size_t>(number));
     if (const auto* tensor = std::get_if<Tensor>(&attribute)) {
       for (std::int64_t dim : tensor->dims()) mix(static_cast<std::size_t>(dim));
-      if (tensor->bytes().size() <= small_constant)
+      if (tensor->bytes().size() <= compared_by_bits)
         mix(std::hash<std::string_view>{}({reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()}));
     }
   }

@@ -1,6 +1,8 @@
 #include "passes/decompose.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 #include <span>
 
 #include "ir/error.h"
@@ -172,6 +174,36 @@ void reduce_condition(Function& function, Binding& check, std::vector<Binding>& 
   check.operands[0] = writer.cast(least, DType::Bool);
 }
 
+// Rows of fewer elements are not worth a kernel of their own.
+constexpr std::int64_t shortest_row = 16;
+
+bool is_extreme_of_rows(const Function& function, const Binding& binding) {
+  if ((binding.op != Op::reduce_max && binding.op != Op::reduce_min) || binding.operands[0] == no_value) return false;
+  const TensorType& type = function.tensor_type(binding.operands[0]);
+  if (type.rank() < 2 || (type.dims.back().constant() && *type.dims.back().constant() < shortest_row)) return false;
+  if (!binding.attributes.contains("axes")) return true;
+  std::set<std::int64_t> axes;
+  for (const std::int64_t axis : integers_attribute(binding, "axes"))
+    axes.insert(axis < 0 ? axis + static_cast<std::int64_t>(type.rank()) : axis);
+  return axes.size() == type.rank();
+}
+
+// The largest or smallest of all elements: of each row first, which many workers find at once, or the kernel that computes the rows; then of these.
+void write_extreme(Function& function, Binding extreme, std::vector<Binding>& into) {
+  const std::size_t rank = function.tensor_type(extreme.operands[0]).rank();
+  BindingWriter writer(function, into, extreme.source, function.values[extreme.results[0]].name);
+  const std::int64_t keep = integer_attribute(extreme, "keepdims");
+  extreme.operands[0] = writer.emit(extreme.op, {extreme.operands[0]}, {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", keep}});
+  if (keep != 0) {
+    std::vector<std::int64_t> all(rank);
+    std::iota(all.begin(), all.end(), 0);
+    extreme.attributes["axes"] = std::move(all);
+  } else {
+    extreme.attributes.erase("axes");
+  }
+  writer.push(std::move(extreme));
+}
+
 // Attention whose weights of NaN are 0. Its result without that is NaN where the weights are, and where a value is NaN or infinite; in both cases what it
 // should be is the sum of 0 times each value, which is 0 or NaN.
 void write_zero_nan(Function& function, Binding attention, std::vector<Binding>& into) {
@@ -195,6 +227,7 @@ void decompose(Function& function, Block& block) {
     else if (binding.op == Op::concat && binding.operands.size() > most_joined) write_concat(function, std::move(binding), result);
     else if (binding.op == Op::attention && integer_attribute(binding, "zero_nan") != 0)
       write_zero_nan(function, std::move(binding), result);
+    else if (is_extreme_of_rows(function, binding)) write_extreme(function, std::move(binding), result);
     else if (opens_extents(function, binding)) write_counted(function, binding, result);
     else {
       if (binding.op == Op::assertion) reduce_condition(function, binding, result);

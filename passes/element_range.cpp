@@ -28,6 +28,9 @@ ValueRange limited(const ValueRange& range, DType dtype) {
   return magnitude(range) <= every_finite_value(dtype).high ? range : every_value(dtype);
 }
 
+// The result is one of the operands' elements, or of none at all an infinity.
+bool chooses(Op op) { return op == Op::max || op == Op::min || op == Op::reduce_max || op == Op::reduce_min; }
+
 double most(const Dim& extent, const SymbolTable& symbols) {
   const std::int64_t high = bounds(extent, symbols).high;
   return std::max(1.0, static_cast<double>(high));
@@ -126,7 +129,7 @@ ElementRange ElementRanges::computed(ValueId value) {
   } else if (binding->op == Op::softmax) {
     found.range = {0, slack, norms_ == Norms::Bounded || !known(binding->operands[0]).range.finite()};
   }
-  found.range = is_float(dtype) ? limited(found.range, dtype) : found.range;
+  if (is_float(dtype) && !chooses(binding->op)) found.range = limited(found.range, dtype);
   const std::vector<Dim>& dims = type(value).dims;
   const double width = dims.empty() ? 1 : most(dims.back(), function_.symbols);
   found.row_norm = std::min(found.row_norm, std::sqrt(width) * magnitude(found.range));
@@ -227,7 +230,7 @@ ElementRange ElementRanges::of_elementwise(const Binding& binding) const {
 
 ElementRange ElementRanges::of_product(const Binding& binding) const {
   const TensorType& result = type(binding.results[0]);
-  if (!is_float(result.dtype)) return {every_value(result.dtype)};
+  if (!is_float(result.dtype)) return of_integer_product(binding);
   if (binding.op == Op::attention) {
     // Weights are positive and sum to 1, each rounded; the largest of their exponentials is 1.
     const ValueId values = binding.operands[2];
@@ -266,6 +269,14 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
   return {within(factor * largest, overflows), norm};
 }
 
+// Exact where it can not wrap.
+ElementRange ElementRanges::of_integer_product(const Binding& binding) const {
+  const DType dtype = type(binding.results[0]).dtype;
+  const double terms = most(type(binding.operands[0]).dims.back(), function_.symbols);
+  const double bound = terms * magnitude(known(binding.operands[0]).range) * magnitude(known(binding.operands[1]).range);
+  return {bound <= every_value(dtype).high && bound < 0x1p53 ? within(bound, false) : every_value(dtype)};
+}
+
 ElementRange ElementRanges::of_reduction(const Binding& binding) const {
   const ValueId source = binding.operands[0];
   const TensorType& result = type(binding.results[0]);
@@ -273,6 +284,9 @@ ElementRange ElementRanges::of_reduction(const Binding& binding) const {
   if (!is_float(result.dtype)) return unknown;
   const ValueRange& elements = known(source).range;
   const bool mean = binding.op == Op::reduce_mean;
+  // Of no element at all they are infinite.
+  if (binding.op == Op::reduce_max) return {{every_value(result.dtype).low, elements.high, elements.nan}};
+  if (binding.op == Op::reduce_min) return {{elements.low, every_value(result.dtype).high, elements.nan}};
   if (!mean && binding.op != Op::reduce_sum) return unknown;
   double terms = 1;
   bool empty = false;

@@ -51,6 +51,7 @@ class ElementRanges {
   ElementRange of_layer_norm(const ir::Binding& binding) const;
   ElementRange of_elementwise(const ir::Binding& binding) const;
   ElementRange of_product(const ir::Binding& binding) const;
+  ElementRange of_integer_product(const ir::Binding& binding) const;
   ElementRange of_reduction(const ir::Binding& binding) const;
   ElementRange of_moved(const ir::Binding& binding) const;
   bool keeps_rows(const ir::Binding& binding) const;

@@ -12,6 +12,7 @@
 #include "ir/infer.h"
 #include "ir/loop_form.h"
 #include "ir/scalar_program.h"
+#include "passes/fusible.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
 #include "passes/rewrite.h"
@@ -36,60 +37,6 @@ constexpr std::size_t most_members = 512;
 // Row stages behind a matmul need whole rows in cache.
 constexpr std::int64_t longest_fused_row = 16384;
 constexpr std::size_t longest_sort_key = 4;  // steps
-
-bool is_literal(const Binding& binding) { return info(binding.op).has(traits::literal) || binding.op == Op::shape_of; }
-
-// Costs nothing in the kernel that reads it, however many there are.
-bool is_free(const Function& function, const Binding& binding) {
-  switch (binding.op) {
-    case Op::full:
-    case Op::dyn_full:
-    case Op::zeros:
-    case Op::dyn_zeros:
-    case Op::ones:
-    case Op::dyn_ones: return true;
-    // A comparison where it is read; what it would take in memory is larger than its operand.
-    case Op::pad:
-    case Op::dyn_pad: return true;
-    default: return is_view(binding.op) || is_widening(function, binding);
-  }
-}
-
-bool is_anchor(Op op) { return info(op).has(traits::anchors) || info(op).has(traits::reduces); }
-
-bool is_product(Op op) { return op == Op::matmul || op == Op::attention; }
-
-bool is_pointwise(const Binding& binding) {
-  const OpInfo& row = info(binding.op);
-  return row.has(traits::elementwise) || row.has(traits::moves) || is_literal(binding) || binding.op == Op::dyn_arange;
-}
-
-bool stays_outside(const Binding& binding) {
-  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check || binding.op == Op::assertion ||
-         binding.op == Op::check_shape || (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
-}
-
-// An operand that a kernel reads before its loops, so that it lies in memory.
-bool is_offsets(Op op, std::size_t operand) {
-  switch (op) {
-    case Op::attention: return operand == 4 || operand == 5;
-    case Op::segment_sum:
-    case Op::segment_max:
-    case Op::segment_min: return operand == 1;
-    default: return false;
-  }
-}
-
-// An operand of control flow that the host reads as one integer.
-bool is_host_integer(Op op, std::size_t operand) {
-  switch (op) {
-    case Op::loop: return operand == 0;
-    case Op::list_at:
-    case Op::list_erase: return operand == 1;
-    case Op::list_insert: return operand == 2;
-    default: return false;
-  }
-}
 
 // ---- Step 1: shapes as literals ----
 
@@ -262,6 +209,7 @@ class BlockFuser {
         frontier = block_.bindings[*next].results[0];
       }
       add_narrowings(graph, members, frontier);
+      add_extremes(graph, members, frontier);
       for (std::size_t member : members) owner_[member] = groups_;
       ++groups_;
     }
@@ -304,6 +252,31 @@ class BlockFuser {
       Members extended = members;
       extended.insert(user);
       if (has_form(extended, {frontier, binding.results[0]})) members = std::move(extended);
+    }
+  }
+
+  static bool is_extreme(const Binding& binding) { return binding.op == Op::reduce_max || binding.op == Op::reduce_min; }
+
+  // The largest and the smallest element of each row, by which rows are quantised, are results of the kernel that computes the rows, and of one kernel where
+  // that is another's.
+  void add_extremes(const FusionGraph& graph, Members& members, ValueId frontier) const {
+    // A product whose rows no one needs whole is computed in blocks of columns too, which share its weights among few rows.
+    const bool multiplies = std::ranges::any_of(members, [&](std::size_t member) { return is_product(block_.bindings[member].op); });
+    const bool whole_rows = std::ranges::any_of(
+        members, [&](std::size_t member) { return is_anchor(block_.bindings[member].op) && !is_product(block_.bindings[member].op); });
+    if (multiplies && !whole_rows) return;
+    std::vector<ValueId> outputs{frontier};
+    std::vector<std::size_t> users = graph.users(frontier);
+    if (const Binding& only = block_.bindings[*members.begin()]; members.size() == 1 && is_extreme(only))
+      users = graph.users(only.operands[0]);
+    for (std::size_t user : users) {
+      const Binding& binding = block_.bindings[user];
+      if (owner_[user] >= 0 || members.contains(user) || !is_extreme(binding)) continue;
+      Members extended = members;
+      extended.insert(user);
+      outputs.push_back(binding.results[0]);
+      if (has_form(extended, outputs)) members = std::move(extended);
+      else outputs.pop_back();
     }
   }
 
@@ -401,6 +374,15 @@ class BlockFuser {
     Members others = members;
     std::erase_if(others, [&](std::size_t member) { return block_.bindings[member].op == Op::constant; });
     if (others.empty() || others.size() == members.size()) return;
+    // Scales of quantised products differ from layer to layer; the layers are one kernel.
+    const bool quantised = std::any_of(others.begin(), others.end(), [&](std::size_t member) {
+      const Binding& binding = block_.bindings[member];
+      return binding.op == Op::matmul && is_integer(function_.tensor_type(binding.results[0]).dtype);
+    });
+    if (quantised && has_form(others, outputs)) {
+      members = std::move(others);
+      return;
+    }
     if (known_.reads_scalars(stretch_key(function_, bindings_of(others), outputs, facts_.constants),
                              stretch_key(function_, bindings_of(members), outputs, facts_.constants)) &&
         has_form(others, outputs))

@@ -1,12 +1,14 @@
 #include "passes/merge_products.h"
 
-#include <cstring>
+#include <algorithm>
 #include <map>
-#include <memory>
-#include <new>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "ir/error.h"
+#include "passes/join_columns.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -15,34 +17,14 @@ using namespace ir;
 
 namespace {
 
-// A matmul whose right operand is a constant matrix, perhaps behind a transpose.
+// A matmul whose right operand is a constant matrix, perhaps behind a transpose and conversions.
 struct Member {
-  std::size_t product = 0;              // binding
-  ValueId matrix = no_value;            // the constant
-  std::optional<std::size_t> addition;  // the one reader, adding a constant vector
-  ValueId vector = no_value;
+  std::size_t product = 0;             // binding
+  std::vector<const Binding*> behind;  // what lies between the product and the constant, in that order
+  const Tensor* matrix = nullptr;
+  bool transposed = false;  // an odd number of times
   std::int64_t columns = 0;
 };
-
-// Joined along `axis`, in memory that nothing writes before the copy: weights are large, and zeroing them first would cost as much again.
-Tensor side_by_side(const std::vector<const Tensor*>& tensors, std::size_t axis, const std::vector<std::int64_t>& dims) {
-  const DType dtype = tensors[0]->dtype();
-  const auto size = static_cast<std::size_t>(byte_count(dtype, dims));
-  constexpr std::align_val_t alignment{64};
-  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), alignment)),
-                                    [](std::byte* bytes) { ::operator delete(bytes, alignment); });
-  std::size_t rows = 1;
-  for (std::size_t i = 0; i < axis; ++i) rows *= static_cast<std::size_t>(dims[i]);
-  std::byte* to = memory.get();
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (const Tensor* tensor : tensors) {
-      std::size_t run = tensor->bytes().size() / rows;
-      if (run != 0) std::memcpy(to, tensor->bytes().data() + row * run, run);
-      to += run;
-    }
-  }
-  return Tensor(dtype, dims, {memory.get(), size}, memory);
-}
 
 class BlockMerger {
  public:
@@ -58,11 +40,8 @@ class BlockMerger {
 
   void run() {
     std::map<std::size_t, std::vector<Binding>> inserted;  // before this binding
-    for (auto& [key, members] : groups()) {
-      if (members.size() < 2) continue;
-      std::vector<Binding> made = merge(key.transposed, members);
-      auto& place = inserted[members.front().product];
-      for (Binding& binding : made) place.push_back(std::move(binding));
+    for (const std::vector<Member>& members : groups()) {
+      if (members.size() >= 2) inserted[members.front().product] = merge(members);
     }
     if (inserted.empty()) return;
     std::vector<Binding> result;
@@ -77,13 +56,6 @@ class BlockMerger {
  private:
   static constexpr std::size_t outside = ~std::size_t{0};
 
-  struct Key {
-    ValueId left;
-    bool transposed;
-    bool added;
-    auto operator<=>(const Key&) const = default;
-  };
-
   void count_readers(const Binding& binding, std::size_t position) {
     for (ValueId operand : binding.operands)
       if (operand != no_value) readers_[operand].push_back(position);
@@ -93,103 +65,127 @@ class BlockMerger {
     }
   }
 
-  const Binding* constant(ValueId value) const {
-    const Binding* found = definition_[value];
-    return found != nullptr && found->op == Op::constant ? found : nullptr;
+  // The binding that alone reads the value, once.
+  std::optional<std::size_t> reader_of(ValueId value) const {
+    const auto& readers = readers_[value];
+    return readers.size() == 1 && readers[0] != outside ? std::optional(readers[0]) : std::nullopt;
   }
 
-  std::map<Key, std::vector<Member>> groups() const {
-    std::map<Key, std::vector<Member>> found;
-    for (std::size_t i = 0; i < block_.bindings.size(); ++i) {
-      const Binding& product = block_.bindings[i];
-      if (product.op != Op::matmul) continue;
-      Member member{.product = i, .matrix = product.operands[1], .addition = {}};
-      const Binding* view = definition_[member.matrix];
-      bool transposed = view != nullptr && view->op == Op::transpose;
-      if (transposed) member.matrix = view->operands[0];
-      if (constant(member.matrix) == nullptr || function_.tensor_type(member.matrix).rank() != 2) continue;
-      member.columns = tensor_attribute(*constant(member.matrix), "value").dims()[transposed ? 0 : 1];
-      find_addition(product.results[0], member);
-      found[{product.operands[0], transposed, member.addition.has_value()}].push_back(member);
+  std::optional<Member> member_at(std::size_t position) const {
+    const Binding& product = block_.bindings[position];
+    if (product.op != Op::matmul) return std::nullopt;
+    Member member{.product = position, .behind = {}};
+    const Binding* right = definition_[product.operands[1]];
+    for (; right != nullptr && (right->op == Op::transpose || right->op == Op::cast); right = definition_[right->operands[0]]) {
+      member.transposed ^= right->op == Op::transpose;
+      member.behind.push_back(right);
     }
+    if (right == nullptr || right->op != Op::constant) return std::nullopt;
+    member.matrix = &tensor_attribute(*right, "value");
+    if (member.matrix->dims().size() != 2) return std::nullopt;
+    member.columns = member.matrix->dims()[member.transposed ? 0 : 1];
+    return member;
+  }
+
+  // Whether what alone reads the product adds a constant vector to it.
+  bool is_added_to(const Member& member) const {
+    const ValueId product = block_.bindings[member.product].results[0];
+    const auto reader = reader_of(product);
+    if (!reader || block_.bindings[*reader].op != Op::add) return false;
+    const std::vector<ValueId>& operands = block_.bindings[*reader].operands;
+    const Binding* vector = definition_[operands[0] == product ? operands[1] : operands[0]];
+    return vector != nullptr && vector->op == Op::constant && tensor_attribute(*vector, "value").dims() == std::vector{member.columns};
+  }
+
+  bool fits(const Member& a, const Member& b) const {
+    if (block_.bindings[a.product].operands[0] != block_.bindings[b.product].operands[0] || a.matrix->dtype() != b.matrix->dtype() ||
+        is_added_to(a) != is_added_to(b))
+      return false;
+    return std::equal(a.behind.begin(), a.behind.end(), b.behind.begin(), b.behind.end(),
+                      [](const Binding* x, const Binding* y) { return x->op == y->op && same_attributes(x->attributes, y->attributes); });
+  }
+
+  // In the order of their first products.
+  std::vector<std::vector<Member>> groups() const {
+    std::map<ValueId, std::vector<std::vector<Member>>> by_left;
+    for (std::size_t i = 0; i < block_.bindings.size(); ++i) {
+      const auto member = member_at(i);
+      if (!member) continue;
+      auto& candidates = by_left[block_.bindings[i].operands[0]];
+      const auto group = std::ranges::find_if(candidates, [&](const auto& members) { return fits(members.front(), *member); });
+      if (group != candidates.end()) group->push_back(*member);
+      else candidates.push_back({*member});
+    }
+    std::vector<std::vector<Member>> found;
+    for (auto& [left, candidates] : by_left)
+      for (auto& group : candidates) found.push_back(std::move(group));
     return found;
   }
 
-  void find_addition(ValueId product, Member& member) const {
-    const auto& readers = readers_[product];
-    if (readers.size() != 1 || readers[0] == outside) return;
-    const Binding& reader = block_.bindings[readers[0]];
-    if (reader.op != Op::add) return;
-    ValueId vector = reader.operands[0] == product ? reader.operands[1] : reader.operands[0];
-    const Binding* found = constant(vector);
-    if (found == nullptr || tensor_attribute(*found, "value").dims() != std::vector{member.columns}) return;
-    member.addition = readers[0];
-    member.vector = vector;
-  }
-
-  ValueId joined(const std::vector<ValueId>& constants, std::int64_t axis, const std::string& source, std::vector<Binding>& made) {
-    std::vector<const Tensor*> tensors;
-    std::vector<std::int64_t> dims;
-    std::int64_t extent = 0;
-    for (ValueId id : constants) {
-      tensors.push_back(&tensor_attribute(*constant(id), "value"));
-      dims = tensors.back()->dims();
-      extent += dims[static_cast<std::size_t>(axis)];
-    }
-    dims[static_cast<std::size_t>(axis)] = extent;
-    Tensor value = side_by_side(tensors, static_cast<std::size_t>(axis), dims);
-    ValueId result = function_.add_value(function_.values[constants[0]].name + "_merged",
-                                         TensorType{value.dtype(), std::vector<Dim>(dims.begin(), dims.end())});
-    made.push_back({.op = Op::constant, .results = {result}, .attributes = {{"value", std::move(value)}}, .source = source});
-    return result;
-  }
-
-  std::vector<Binding> merge(bool transposed, const std::vector<Member>& members) {
-    const Binding& first = block_.bindings[members[0].product];
-    const std::string& source = first.source;
-    std::vector<Binding> made;
-    std::vector<ValueId> matrices, vectors;
-    std::int64_t columns = 0;
-    for (const Member& member : members) {
-      matrices.push_back(member.matrix);
-      vectors.push_back(member.vector);
-      columns += member.columns;
-    }
-    ValueId right = joined(matrices, transposed ? 0 : 1, source, made);
-    if (transposed) {
+  ValueId joined_matrix(ColumnJoiner& joiner, const std::vector<Member>& members) {
+    std::vector<const Tensor*> matrices;
+    for (const Member& member : members) matrices.push_back(member.matrix);
+    const Member& first = members[0];
+    ValueId right = joiner.constant(matrices, first.transposed ? 0 : 1);
+    for (std::size_t i = first.behind.size(); i-- > 0;) {
+      const Binding& step = *first.behind[i];
       TensorType type = function_.tensor_type(right);
-      std::swap(type.dims[0], type.dims[1]);
-      ValueId view = function_.add_value(function_.values[right].name + "_transposed", type);
-      made.push_back({.op = Op::transpose,
-                      .operands = {right},
-                      .results = {view},
-                      .attributes = {{"perm", std::vector<std::int64_t>{1, 0}}},
-                      .source = source});
-      right = view;
+      if (step.op == Op::transpose) std::swap(type.dims[0], type.dims[1]);
+      type.dtype = function_.tensor_type(step.results[0]).dtype;
+      right = joiner.write(step.op, {right}, std::move(type), step.attributes);
     }
-    TensorType type = function_.tensor_type(first.results[0]);
-    type.dims.back() = columns;
-    ValueId whole = function_.add_value(function_.values[first.results[0]].name + "_merged", type);
-    made.push_back({.op = Op::matmul, .operands = {first.operands[0], right}, .results = {whole}, .source = source});
-    if (members[0].addition) {
-      ValueId vector = joined(vectors, 0, source, made);
-      ValueId sum = function_.add_value(function_.values[whole].name + "_sum", type);
-      made.push_back({.op = Op::add, .operands = {whole, vector}, .results = {sum}, .source = source});
-      whole = sum;
+    return right;
+  }
+
+  // What each member's value goes through alone goes on once for all of them, as far as they agree. `last`: the members' values so far.
+  ValueId joined_readers(ColumnJoiner& joiner, ValueId whole, std::vector<ValueId>& last) const {
+    for (;;) {
+      std::vector<const Binding*> readers;
+      std::optional<std::size_t> position;
+      for (const ValueId value : last) {
+        const auto reader = reader_of(value);
+        if (!reader) return whole;
+        const Binding& binding = block_.bindings[*reader];
+        const auto at = static_cast<std::size_t>(std::ranges::find(binding.operands, value) - binding.operands.begin());
+        // A unary op other than a conversion is as well done where it is read.
+        if (position.value_or(at) != at || (binding.operands.size() == 1 && binding.op != Op::cast)) return whole;
+        position = at;
+        readers.push_back(&binding);
+      }
+      const auto next = joiner.joined(readers, *position, whole);
+      if (!next) return whole;
+      whole = *next;
+      for (std::size_t i = 0; i < last.size(); ++i) last[i] = readers[i]->results[0];
     }
-    std::int64_t start = 0;
+  }
+
+  std::vector<Binding> merge(const std::vector<Member>& members) {
+    const Binding& first = block_.bindings[members[0].product];
+    std::vector<std::int64_t> columns;
+    std::vector<ValueId> last;
+    std::int64_t all = 0;
     for (const Member& member : members) {
-      const Binding& last = block_.bindings[member.addition.value_or(member.product)];
-      ValueId part = function_.add_value(function_.values[last.results[0]].name + "_part", function_.values[last.results[0]].type);
-      Binding slice{.op = Op::strided_slice, .operands = {whole}, .results = {part}, .source = last.source};
-      slice.attributes.emplace("starts", std::vector<std::int64_t>{start});
-      slice.attributes.emplace("ends", std::vector<std::int64_t>{start + member.columns});
-      slice.attributes.emplace("axes", std::vector<std::int64_t>{-1});
-      made.push_back(std::move(slice));
-      replacements_.replace(last.results[0], part);
-      start += member.columns;
+      columns.push_back(member.columns);
+      last.push_back(block_.bindings[member.product].results[0]);
+      all += member.columns;
     }
-    return made;
+    ColumnJoiner joiner(function_, block_, members[0].product, columns);
+    TensorType type = function_.tensor_type(first.results[0]);
+    type.dims.back() = all;
+    ValueId whole = joiner.write(Op::matmul, {first.operands[0], joined_matrix(joiner, members)}, std::move(type));
+    whole = joined_readers(joiner, whole, last);
+    std::int64_t start = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      Binding slice{.op = Op::strided_slice, .operands = {whole}, .source = definition_[last[i]]->source};
+      slice.results = {function_.add_value(function_.values[last[i]].name + "_part", function_.values[last[i]].type)};
+      slice.attributes.emplace("starts", std::vector<std::int64_t>{start});
+      slice.attributes.emplace("ends", std::vector<std::int64_t>{start + columns[i]});
+      slice.attributes.emplace("axes", std::vector<std::int64_t>{-1});
+      replacements_.replace(last[i], slice.results[0]);
+      joiner.made().push_back(std::move(slice));
+      start += columns[i];
+    }
+    return std::move(joiner.made());
   }
 
   Function& function_;

@@ -20,6 +20,7 @@
 #include "passes/pass.h"
 #include "passes/recognise_composites.h"
 #include "passes/select_outputs.h"
+#include "passes/separate_zero_points.h"
 #include "passes/simplify_views.h"
 
 namespace anydim::passes {

@@ -8,6 +8,34 @@ namespace anydim::passes {
 
 using namespace ir;
 
+namespace {
+
+bool same(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+  if (a.bytes().data() == b.bytes().data()) return true;
+  if (a.bytes().size() <= compared_by_bits) return a.same_bits(b);
+  return a.origin() == b.origin() && !(a.origin() == TensorOrigin{}) && a.owner() == b.owner();
+}
+
+bool same(const Attribute& a, const Attribute& b) {
+  if (a.index() != b.index()) return false;
+  if (const Tensor* tensor = std::get_if<Tensor>(&a)) return same(*tensor, std::get<Tensor>(b));
+  return std::visit(
+      [&](const auto& left) {
+        using Kind = std::decay_t<decltype(left)>;
+        if constexpr (std::is_same_v<Kind, Tensor>) return false;
+        else return left == std::get<Kind>(b);
+      },
+      a);
+}
+
+}  // namespace
+
+bool same_attributes(const Attributes& a, const Attributes& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first && same(x.second, y.second); });
+}
+
 void Replacements::replace(ValueId old, ValueId with) {
   if (old >= by_.size()) by_.resize(old + 1, no_value);
   by_[old] = with;

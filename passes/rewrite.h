@@ -1,6 +1,7 @@
 // Replacing values and dropping bindings: the one mechanism that passes rewrite blocks with.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "ir/module.h"
@@ -26,6 +27,10 @@ class Replacements {
   std::vector<ir::ValueId> by_;
   bool any_ = false;
 };
+
+// Bytes up to which constants are compared by their bits. Larger ones are the same where they are the same memory or come from the same place of a file.
+inline constexpr std::size_t compared_by_bits = 4096;
+bool same_attributes(const ir::Attributes& a, const ir::Attributes& b);
 
 // Whether results have extents that only the data tells: symbols that the binding opens.
 bool opens_extents(const ir::Function& function, const ir::Binding& binding);

@@ -5,7 +5,7 @@
 // products with weights, norms and reductions along other dims, views that leave rows whole), be attention under a mask that is proven to hide
 // the other rows (passes/mask_proof.h), or reduce rows in a way that provably ignores hidden ones (sums of what is 0 there, the largest of what is low there, the first row,
 // counts of rows before).
-// Values of one axis alone are gathered at each row's position or sequence. Anything else refuses the rewrite, naming the op.
+// Ranges by which activations are quantised (passes/quantised_range.h) are those of the rows that take part. Values of one axis alone are gathered at each row's position or sequence. Anything else refuses the rewrite, naming the op.
 #pragma once
 
 #include <limits>
@@ -43,6 +43,7 @@ struct PackingPlan {
   ir::Dim batch, sequence;                        // as the padded function has them
   bool first_rows = false;                        // the first row of every sequence must take part
   bool leading_rows = false;                      // rows that take part must come before hidden ones
+  bool ranges_of_kept_rows = false;               // activations are quantised by ranges of rows that take part, not of all
   // Parameters whose elements, those of hidden rows too, must be at most `input_limit` either way: the proof that fills hide rests on it.
   std::set<ir::ValueId> limited_inputs{};
   double input_limit = std::numeric_limits<double>::infinity();

@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "ir/expand.h"
 #include "passes/bias_program.h"
+#include "passes/quantised_range.h"
 #include "passes/row_packer.h"
 
 namespace anydim::passes {
@@ -61,6 +62,16 @@ ValueId RowPacker::reduce_rows(const Binding& binding) {
   const bool keeps = integer_attribute(binding, "keepdims") != 0, largest = binding.op == Op::reduce_max,
              smallest = binding.op == Op::reduce_min;
   const std::string& name = padded_.values[source].name;
+  if (!keeps && is_quantised_range(padded_, padded_.body, binding)) {
+    // A text is then quantised as it would be without the others' padding.
+    if (form_ == PackedForm::Exact)
+      refuse(
+          binding,
+          fmt::format("takes the range by which %{} is quantised from hidden rows too; --masked-rows zero takes it from the others alone",
+                      name));
+    plan_.ranges_of_kept_rows = true;
+    return add(binding.op, {packed(source)}, {{"keepdims", std::int64_t{0}}}, binding);
+  }
   if (axes.merged() || !axes.leading()) refuse(binding, "sums rows of several sequences");
   const bool all = over == std::vector{axes.batch, axes.sequence} && binding.op == Op::reduce_sum;
   if (!all && over != std::vector{axes.sequence}) refuse(binding, "sums rows of several sequences");

@@ -30,6 +30,7 @@ struct Packing {
   std::int64_t kept_entry = 1, hidden_entry = 0;  // entries that say so, for examples
   bool first_rows = false;                        // the first row of every sequence must take part
   bool leading_rows = false;                      // rows that take part must come before hidden ones
+  bool ranges_of_kept_rows = false;               // activations are quantised by ranges of rows that take part, not of all
   std::vector<std::size_t> limited_inputs{};      // floats, which must be at most `input_limit` either way
   double input_limit = std::numeric_limits<double>::infinity();
   std::vector<RowVector> vectors{};  // after the call's own inputs, in this order

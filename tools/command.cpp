@@ -29,7 +29,8 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--dim", options.dims, "narrow a dimension: NAME=LOW:HIGH[:MULTIPLE] (repeatable)")->allow_extra_args(false);
   command.add_option("--threads", options.threads, "threads that compute; default: the processors this process may use")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--cpu-level", options.cpu_level, "generate for x86-64, avx2, avx512, avx512bf16 or amx; default: the best there is");
+  command.add_option("--cpu-level", options.cpu_level,
+                     "generate for x86-64, avx2, avxvnni, avx512, avx512vnni, avx512bf16 or amx; default: the best there is");
   command.add_option("--db", options.database, "tuning database; default: tuning.db in the folder of compiled kernels");
   command.add_option("--cache-dir", options.cache_folder, "folder of compiled kernels; default $XDG_CACHE_HOME/anydim or ~/.cache/anydim");
   command.add_option("--memory-limit", options.memory_limit, "most memory of one call, e.g. 512M");

@@ -88,6 +88,7 @@ CallExplanation explain_with_some_inputs(const Model& model, const std::vector<I
 std::string padding_of(const Model& model) {
   if (!model.packing()) return "kept: " + model.padded_because();
   std::string text = "removed: rows that the mask hides are not computed";
+  if (model.packing()->ranges_of_kept_rows) text += "; activations are quantised by the range of the others";
   if (model.packing()->limited_inputs.empty()) return text;
   text += fmt::format("; in calls with an element beyond {:.6g} either way in", model.packing()->input_limit);
   for (const std::size_t input : model.packing()->limited_inputs) text += fmt::format(" {}", model.inputs()[input].name);

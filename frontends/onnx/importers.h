@@ -149,6 +149,15 @@ void import_gather_block_quantized(Node& node);
 // importers_runtime_attention.cpp
 void import_runtime_attention(Node& node);
 void import_quantised_attention(Node& node);
+template <ir::Op op>
+void import_quantised_binary(Node& node);
+void import_quantised_concat(Node& node);
+void import_quantised_gemm(Node& node);
+void import_quantised_global_average_pool(Node& node);
+void import_quantised_leaky_relu(Node& node);
+void import_quantised_sigmoid(Node& node);
+void import_quantised_softmax(Node& node);
+void import_quantised_where(Node& node);
 void import_multi_head_attention(Node& node);
 void import_group_query_attention(Node& node);
 void import_runtime_rotary_embedding(Node& node);

@@ -9,7 +9,7 @@ namespace {
 // The best candidate of every kind of instruction.
 void expect_all_right(const TestRegion& region, const std::vector<Symbols>& shapes, double tolerance = 4e-3) {
   ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.skeleton)) << to_string(region.form);
-  for (const Target& target : bf16_targets()) {
+  for (const Target& target : all_targets()) {
     const ir::Schedule schedule = candidates(region, target, bucket_of({})).at(0);
     expect_kernel_right(region, target, bucket_of({}), schedule, shapes, {.tolerance = tolerance, .bf16_tolerance = 1e-2});
   }

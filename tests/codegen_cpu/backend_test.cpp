@@ -26,7 +26,7 @@ TEST(Backend, RefusesUnknownLevels) {
     FAIL() << "an unknown level was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_STREQ(error.what(), "unknown processor level sse9: it is one of x86-64, avx2, avx512, avx512bf16 and amx");
+    EXPECT_STREQ(error.what(), "unknown processor level sse9: it is one of x86-64, avx2, avxvnni, avx512, avx512vnni, avx512bf16 and amx");
   }
 }
 

@@ -68,31 +68,27 @@ class MappedCode {
 }  // namespace
 
 std::vector<Target> targets() {
-  // Instructions for bf16 make no difference to anything but products of bf16.
+  // Instructions for bf16 and bytes make no difference to anything but products of these.
   std::vector<Target> result;
   Target best = detect_target();
-  best.amx_bf16 = false;
+  best.amx = false;
   for (const NamedTarget& named : named_targets())
-    if (named.target.level < best.level) result.push_back(named.target);
+    if (named.target.level < best.level && !named.target.byte_dots) result.push_back(named.target);
   result.push_back(best);
   return result;
 }
 
-std::vector<Target> bf16_targets() {
+std::vector<Target> all_targets() {
   std::vector<Target> result;
-  const Target best = detect_target();
-  for (const NamedTarget& named : named_targets()) {
-    const Target& target = named.target;
-    if (target.level <= best.level && target.avx512_bf16 <= best.avx512_bf16 && target.amx_bf16 <= best.amx_bf16) result.push_back(target);
-  }
-  Target emulated = best;
-  emulated.amx_bf16 = true;
+  for (const NamedTarget& named : offered_targets()) result.push_back(named.target);
+  Target emulated = detect_target();
+  emulated.amx = true;
   result.push_back(emulated);
   return result;
 }
 
 TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule) {
-  const bool emulated = target.amx_bf16 && !detect_target().amx_bf16;
+  const bool emulated = target.amx && !detect_target().amx;
   const std::function<void(llvm::Module&)> rewrite = emulated ? emulate_tiles : std::function<void(llvm::Module&)>{};
   return {.kernel = compile_form(target, region.region, prepared(target, region.region, region.form), bucket, schedule, rewrite),
           .bucket = bucket,

@@ -14,7 +14,7 @@ namespace {
 // The candidates of every kind of instruction over `bucket`, at each of `shapes`: at most `most` on vectors and as many on tiles.
 void expect_all_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5,
                       std::size_t most = 2) {
-  for (const Target& target : bf16_targets()) {
+  for (const Target& target : all_targets()) {
     std::size_t vectors = 0, tiles = 0;
     for (const ir::Schedule& schedule : candidates(region, target, bucket)) {
       std::size_t& taken = MatmulSchedule::from(schedule).tiles ? tiles : vectors;
@@ -23,7 +23,7 @@ void expect_all_right(const TestRegion& region, const ir::Bucket& bucket, const 
     ASSERT_GT(vectors + tiles, 0u);
     // For few rows the cost model may leave tiles out.
     const bool many_rows = bucket.intervals.empty() || bucket.intervals[0].high > 16;
-    if (!target.amx_bf16 || many_rows) ASSERT_EQ(tiles != 0, target.amx_bf16);
+    if (!target.amx || many_rows) ASSERT_EQ(tiles != 0, target.amx);
   }
 }
 
@@ -143,7 +143,7 @@ TEST(MatmulBf16, WeightOnTheLeft) {
 TEST(MatmulBf16, SmallIntegersAreExact) {
   for (const int depth : {32, 37}) {
     const TestRegion region = weight_region(depth, 40);
-    for (const Target& target : bf16_targets()) {
+    for (const Target& target : all_targets()) {
       for (const std::int64_t rows : {1, 7, 19, 45}) {
         ir::Tensor x(ir::DType::BF16, {rows, depth}), w(ir::DType::BF16, {depth, 40});
         for (std::int64_t i = 0; i < x.elements(); ++i) x.set_real(i, static_cast<double>(i * 7 % 31 - 15));
@@ -164,6 +164,7 @@ TEST(MatmulBf16, SmallIntegersAreExact) {
 // Pairs of depths lie beside each other, columns of a panel behind each other; what is filled up is zero.
 TEST(MatmulBf16, PackedLayout) {
   constexpr std::int64_t depth = 5, columns = 19;
+  constexpr Product brains{ir::DType::BF16, ir::DType::BF16, ir::DType::F32};
   ir::Tensor weight(ir::DType::BF16, {depth, columns});
   for (std::int64_t i = 0; i < weight.elements(); ++i) weight.set_real(i, static_cast<double>(i + 1));
   for (const std::int64_t steps : {3, 16}) {
@@ -172,9 +173,9 @@ TEST(MatmulBf16, PackedLayout) {
     place.depth = depth;
     place.columns = place.depth_stride = columns;
     place.column_stride = 1;
-    const ir::PackedLayout layout = packed_layout(place, ir::DType::BF16);
+    const ir::PackedLayout layout = packed_layout(place, brains);
     EXPECT_EQ(layout.name, "panels16 bf16");
-    const ir::Tensor packed = pack_weight(layout, ir::DType::BF16, weight);
+    const ir::Tensor packed = pack_weight(layout, brains, weight);
     ASSERT_EQ(packed.dims(), (std::vector<std::int64_t>{2, steps, 16, 2}));
     for (std::int64_t i = 0; i < packed.elements(); ++i) {
       const std::int64_t k = i / 32 % steps * 2 + i % 2, c = i / (32 * steps) * 16 + i / 2 % 16;
@@ -191,7 +192,7 @@ TEST(MatmulBf16, ChosenByTheOperands) {
                         "]) -> Tensor[(n, 4), f32] where n in [0, 9] {\n %a = cast(%x) {to = f32}\n %b = cast(%w) {to = "
                         "f32}\n %y = matmul(%a, %b)\n return %y\n}",
                     {1});
-    return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.skeleton), region.form.symbols).product;
+    return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.skeleton), region.form.symbols).product.right;
   };
   EXPECT_EQ(product("bf16", "bf16"), ir::DType::BF16);
   EXPECT_EQ(product("f32", "bf16"), ir::DType::F32);
@@ -200,7 +201,8 @@ TEST(MatmulBf16, ChosenByTheOperands) {
       "fn @main(%x: Tensor[(n, 4), bf16], %w: Tensor[(4, 4), bf16]) -> Tensor[(n, 4), bf16] where n in [0, 9] {\n %y = matmul(%x, %w)\n "
       "return %y\n}",
       {1});
-  EXPECT_EQ(matmul_operands({}, plain.region, std::get<ir::MatmulForm>(plain.form.skeleton), plain.form.symbols).product, ir::DType::BF16);
+  EXPECT_EQ(matmul_operands({}, plain.region, std::get<ir::MatmulForm>(plain.form.skeleton), plain.form.symbols).product.right,
+            ir::DType::BF16);
 }
 
 }  // namespace

@@ -104,8 +104,9 @@ Element element(const Tile& tile, std::size_t row, std::size_t position) {
   return value;
 }
 
-// Products of even and of odd elements are summed apart, denormals are zero (Intel's manual, TDPBF16PS).
-void multiply(std::uint32_t result, std::uint32_t left, std::uint32_t right) {
+// sum_of(c, a, b, m, n): the new element (m, n) of c.
+template <typename Sum, typename SumOf>
+void multiply(std::uint32_t result, std::uint32_t left, std::uint32_t right, const SumOf& sum_of) {
   Machine& state = machine();
   Tile *c = state.tile(result, true, "adding to"), *a = state.tile(left, true, "multiplying"), *b = state.tile(right, true, "multiplying");
   if (c == nullptr || a == nullptr || b == nullptr) return;
@@ -116,18 +117,37 @@ void multiply(std::uint32_t result, std::uint32_t left, std::uint32_t right) {
   }
   for (std::size_t m = 0; m < c->rows; ++m) {
     for (std::size_t n = 0; n < c->bytes / 4; ++n) {
-      std::array<float, 2> sums{};
-      for (std::size_t k = 0; k < b->rows; ++k) {
-        for (std::size_t half = 0; half < 2; ++half) {
-          const float x = flushed(ir::bfloat16_to_float(element<std::uint16_t>(*a, m, 2 * k + half)));
-          const float y = flushed(ir::bfloat16_to_float(element<std::uint16_t>(*b, k, 2 * n + half)));
-          sums[half] = flushed(std::fma(x, y, sums[half]));
-        }
-      }
-      const float sum = flushed(flushed(element<float>(*c, m, n)) + flushed(sums[0] + sums[1]));
-      std::memcpy(c->data[m].data() + n * sizeof(float), &sum, sizeof sum);
+      const Sum sum = sum_of(*c, *a, *b, m, n);
+      std::memcpy(c->data[m].data() + n * sizeof(sum), &sum, sizeof sum);
     }
   }
+}
+
+// Products of even and of odd elements are summed apart, denormals are zero (Intel's manual, TDPBF16PS).
+void multiply_brains(std::uint32_t result, std::uint32_t left, std::uint32_t right) {
+  multiply<float>(result, left, right, [](const Tile& c, const Tile& a, const Tile& b, std::size_t m, std::size_t n) {
+    std::array<float, 2> sums{};
+    for (std::size_t k = 0; k < b.rows; ++k) {
+      for (std::size_t half = 0; half < 2; ++half) {
+        const float x = flushed(ir::bfloat16_to_float(element<std::uint16_t>(a, m, 2 * k + half)));
+        const float y = flushed(ir::bfloat16_to_float(element<std::uint16_t>(b, k, 2 * n + half)));
+        sums[half] = flushed(std::fma(x, y, sums[half]));
+      }
+    }
+    return flushed(flushed(element<float>(c, m, n)) + flushed(sums[0] + sums[1]));
+  });
+}
+
+// u8 by i8, sums wrap (Intel's manual, TDPBUSD).
+void multiply_bytes(std::uint32_t result, std::uint32_t left, std::uint32_t right) {
+  multiply<std::uint32_t>(result, left, right, [](const Tile& c, const Tile& a, const Tile& b, std::size_t m, std::size_t n) {
+    auto sum = element<std::uint32_t>(c, m, n);
+    for (std::size_t k = 0; k < 4 * b.rows; ++k) {
+      const std::int32_t x = element<std::uint8_t>(a, m, k), y = element<std::int8_t>(b, k / 4, 4 * n + k % 4);
+      sum += static_cast<std::uint32_t>(x * y);
+    }
+    return sum;
+  });
 }
 
 void* function_of(llvm::Intrinsic::ID intrinsic) {
@@ -137,7 +157,8 @@ void* function_of(llvm::Intrinsic::ID intrinsic) {
     case llvm::Intrinsic::x86_tilezero: return reinterpret_cast<void*>(&zero);
     case llvm::Intrinsic::x86_tileloadd64: return reinterpret_cast<void*>(&load);
     case llvm::Intrinsic::x86_tilestored64: return reinterpret_cast<void*>(&store);
-    case llvm::Intrinsic::x86_tdpbf16ps: return reinterpret_cast<void*>(&multiply);
+    case llvm::Intrinsic::x86_tdpbf16ps: return reinterpret_cast<void*>(&multiply_brains);
+    case llvm::Intrinsic::x86_tdpbusd: return reinterpret_cast<void*>(&multiply_bytes);
     default: return nullptr;
   }
 }

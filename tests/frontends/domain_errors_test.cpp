@@ -209,6 +209,21 @@ TEST(DomainErrors, Blocks) {
   EXPECT_EQ(blocked.failure(), "malformed: node 'n' (DequantizeLinear) has block_size = 2, which makes 5 elements 3 blocks, but 2 scales");
 }
 
+TEST(DomainErrors, Quantised) {
+  const std::pair<std::vector<DimSpec>, int> x{{"r", 8, 4}, u8}, scale{{}, f32}, zero{{}, u8};
+  auto softmax = runtime_node("QLinearSoftmax", {x, scale, zero, scale, zero});
+  softmax.node.integer("axis", 1).integer("opset", 11);
+  EXPECT_EQ(softmax.failure(), "unsupported: node 'n' (QLinearSoftmax) has axis = 1 of opset 11; Anydim supports the last axis there");
+  auto joined = runtime_node("QLinearConcat", {scale, zero, x, scale, zero, x});
+  joined.node.integer("axis", 1);
+  EXPECT_EQ(joined.failure(),
+            "malformed: node 'n' (QLinearConcat) takes a scale, a zero point and three inputs for each tensor, got 6 inputs");
+  const std::pair<std::vector<DimSpec>, int> a{{"r", 4}, u8}, b{{4, 2}, u8}, bias{{2}, i32};
+  auto gemm = runtime_node("QGemm", {a, scale, zero, b, scale, zero, bias});
+  gemm.node.real("alpha", 0.5F);
+  EXPECT_EQ(gemm.failure(), "unsupported: node 'n' (QGemm) has alpha = 0.5 beside a bias");
+}
+
 TEST(DomainErrors, RotaryAndActivations) {
   auto width = runtime_node("RotaryEmbedding", {{{"b", "s", 12}, f32}, {{"b", "s"}, i64}, {{16, 4}, f32}, {{16, 4}, f32}});
   EXPECT_EQ(width.failure(),

@@ -29,6 +29,7 @@ struct ValueCase {
 };
 
 std::vector<ValueCase> value_cases();
-void add_newer_cases(std::vector<ValueCase>& cases);  // newer_cases.cpp
+void add_newer_cases(std::vector<ValueCase>& cases);      // newer_cases.cpp
+void add_quantised_cases(std::vector<ValueCase>& cases);  // quantised_cases.cpp
 
 }  // namespace anydim::frontends

@@ -494,6 +494,7 @@ class Builder : private Chance {
   void written_layer_norm();
   ValueId soft(ValueId x);
   void written_softmax();
+  void quantised_products();
   void attention();
   void written_attention();
 

@@ -25,6 +25,33 @@ void Builder::written_layer_norm() {
   if (chance(80)) must(Op::add, {scaled, constant(random_tensor(DType::F32, {*last}, 0, 1))});
 }
 
+// Products of bytes less their zero points, made real again; some of them share their left operand.
+void Builder::quantised_products() {
+  const auto of_bytes = [](const TensorType& found) {
+    return (found.dtype == DType::U8 || found.dtype == DType::I8) && found.rank() >= 2 && found.dims.back().constant();
+  };
+  if (values_of(of_bytes).empty()) {
+    add_parameter(TensorType{chance(60) ? DType::U8 : DType::I8, {random_dim(), random_dim(), 5}});
+    return;
+  }
+  const ValueId x = pick(values_of(of_bytes));
+  const std::int64_t depth = *type(x).dims.back().constant();
+  const auto wide = [&](ValueId value) { return must(Op::cast, {value}, {{"to", DType::I32}}); };
+  const auto zero_of = [&](DType dtype, const Integers& dims) { return wide(constant(random_tensor(dtype, dims, 0, 3))); };
+  ValueId left = wide(x);
+  if (chance(70)) left = must(Op::sub, {left, zero_of(type(x).dtype, {})});
+  const bool with_bias = chance(50);
+  for (std::size_t i = 0, count = 1 + below(3); i < count; ++i) {
+    const auto columns = static_cast<std::int64_t>(1 + below(20));
+    const DType dtype = chance(50) ? DType::I8 : DType::U8;
+    ValueId right = wide(constant(random_tensor(dtype, {depth, columns}, 0, 9)));
+    if (chance(70)) right = must(Op::sub, {right, zero_of(dtype, chance(50) ? Integers{} : Integers{columns})});
+    ValueId product = must(Op::cast, {must(Op::matmul, {left, right})}, {{"to", DType::F32}});
+    product = must(Op::mul, {product, chance(50) ? number(0.02) : constant(random_tensor(DType::F32, {columns}, 0, 1))});
+    if (with_bias) must(Op::add, {product, constant(random_tensor(DType::F32, {columns}, 0, 1))});
+  }
+}
+
 ValueId Builder::soft(ValueId x) {
   if (chance(70)) return must(Op::softmax, {x}, {{"axis", std::int64_t{-1}}});
   Attributes axes{{"axes", Integers{-1}}, {"keepdims", std::int64_t{1}}};

@@ -1,0 +1,60 @@
+#include "passes/fusible.h"
+
+#include "passes/views.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+bool is_literal(const Binding& binding) { return info(binding.op).has(traits::literal) || binding.op == Op::shape_of; }
+
+bool is_free(const Function& function, const Binding& binding) {
+  switch (binding.op) {
+    case Op::full:
+    case Op::dyn_full:
+    case Op::zeros:
+    case Op::dyn_zeros:
+    case Op::ones:
+    case Op::dyn_ones: return true;
+    // A comparison where it is read; what it would take in memory is larger than its operand.
+    case Op::pad:
+    case Op::dyn_pad: return true;
+    default: return is_view(binding.op) || is_widening(function, binding);
+  }
+}
+
+bool is_anchor(Op op) { return info(op).has(traits::anchors) || info(op).has(traits::reduces); }
+
+bool is_product(Op op) { return op == Op::matmul || op == Op::attention; }
+
+bool is_pointwise(const Binding& binding) {
+  const OpInfo& row = info(binding.op);
+  return row.has(traits::elementwise) || row.has(traits::moves) || is_literal(binding) || binding.op == Op::dyn_arange;
+}
+
+bool stays_outside(const Binding& binding) {
+  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check || binding.op == Op::assertion ||
+         binding.op == Op::check_shape || (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
+}
+
+bool is_offsets(Op op, std::size_t operand) {
+  switch (op) {
+    case Op::attention: return operand == 4 || operand == 5;
+    case Op::segment_sum:
+    case Op::segment_max:
+    case Op::segment_min: return operand == 1;
+    default: return false;
+  }
+}
+
+bool is_host_integer(Op op, std::size_t operand) {
+  switch (op) {
+    case Op::loop: return operand == 0;
+    case Op::list_at:
+    case Op::list_erase: return operand == 1;
+    case Op::list_insert: return operand == 2;
+    default: return false;
+  }
+}
+
+}  // namespace anydim::passes

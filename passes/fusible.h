@@ -1,0 +1,26 @@
+// What fusion may do with an op: rules of one binding, whatever stands around it.
+#pragma once
+
+#include <cstddef>
+
+#include "ir/module.h"
+
+namespace anydim::passes {
+
+// Dims as a tensor, or numbers that stand in the program.
+bool is_literal(const ir::Binding& binding);
+// Costs nothing in the kernel that reads it, however many there are.
+bool is_free(const ir::Function& function, const ir::Binding& binding);
+// What a kernel grows from.
+bool is_anchor(ir::Op op);
+bool is_product(ir::Op op);
+// Has an element-wise or index form.
+bool is_pointwise(const ir::Binding& binding);
+// No kernel's work: control flow, checks, and constants that are read where they lie.
+bool stays_outside(const ir::Binding& binding);
+// An operand that a kernel reads before its loops, so that it lies in memory.
+bool is_offsets(ir::Op op, std::size_t operand);
+// An operand of control flow that the host reads as one integer.
+bool is_host_integer(ir::Op op, std::size_t operand);
+
+}  // namespace anydim::passes
