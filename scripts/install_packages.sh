@@ -4,6 +4,8 @@
 set -euo pipefail
 
 packages=(
+  # packages and what holds the ABI
+  binutils dpkg-dev file lintian abigail-tools pkg-config
   # compilers and build tools
   clang-19 lld-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev cmake ninja-build ccache git ca-certificates
   # libraries
@@ -11,8 +13,6 @@ packages=(
   libcli11-dev nlohmann-json3-dev libxxhash-dev libsqlite3-dev libopenmpi-dev openmpi-bin
   # tests and measurements
   libgtest-dev libbenchmark-dev fiu-utils librapidcheck-dev libonnx-testdata python3 python3-venv fortunes
-  # packages and what holds the ABI
-  binutils dpkg-dev file lintian abigail-tools pkg-config
 )
 
 missing=()
