@@ -122,6 +122,11 @@ class Install(unittest.TestCase):
         self.assertEqual((missing.returncode, command.returncode), (4, 4))
         self.assertEqual(missing.stderr, "embed: no/such/model.onnx: there is no such file\n")
 
+    def test_all_of_the_wrapper_works(self):
+        program = self.compiled(CXX, "-std=c++17", HERE / "wrapper.cpp")
+        done = self.example(program, MODEL, self.folder, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+
     def test_a_program_may_leave_without_releasing(self):
         program = self.compiled(CC, "-std=c11", HERE / "leave.c")
         pending = [int(self.example(program).stdout.split()[0]) for _ in range(10)]
