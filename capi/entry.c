@@ -1,4 +1,4 @@
-// The one function that the library exports. C, so that the header is shown to be C, and with debug information, from which scripts/check_abi.sh reads what
+// The one function that the library exports. C, so that the header is shown to be C, and with debug information, from which scripts/check_abi.py reads what
 // the header promises.
 #include <stdio.h>
 
