@@ -7,7 +7,7 @@
 
 from . import errors
 from ._anydim import Cancellation, __version__
-from ._model import Calls, Copies, Explanation, Kernels, Latency, Launch, Memory, MemoryCeiling, Model, Statistics, Symbol, TensorInfo, compile
+from ._model import Calls, Explanation, Kernels, Latency, Launch, Memory, MemoryCeiling, Model, Statistics, Symbol, TensorInfo, compile
 from .errors import (
     AnydimWarning,
     CancelledError,

@@ -81,20 +81,13 @@ class Memory(NamedTuple):
     held_bytes: int
 
 
-class Copies(NamedTuple):
-    """Arrays of calls that had to be copied, since the model was compiled: inputs of a layout that kernels do not read, and results that are handed out under two names."""
-
-    inputs: int
-    results: int
-
-
 class Statistics(NamedTuple):
-    """One look at a model at work."""
+    """One look at a model at work; ``copied_inputs``: of all calls, those whose layout kernels do not read. No result is copied."""
 
     calls: Calls
     kernels: Kernels
     memory: Memory
-    copies: Copies
+    copied_inputs: int
 
 
 class Launch(NamedTuple):
@@ -165,7 +158,7 @@ class Model(_anydim.CompiledModel):
         all = self._stats()
         calls = all["calls"]
         calls["latency"] = Latency(**calls["latency"])
-        return Statistics(Calls(**calls), Kernels(**all["kernels"]), Memory(**all["memory"]), Copies(**all["copies"]))
+        return Statistics(Calls(**calls), Kernels(**all["kernels"]), Memory(**all["memory"]), all["copied_inputs"])
 
     def memory_ceiling(self, shapes: Mapping[str, Sequence[int]]) -> MemoryCeiling:
         """What a call of these shapes may hold: `MemoryCeiling`. ``shapes`` has the extents of every input, by name."""

@@ -320,18 +320,17 @@ nb::object dlpack_array(const ir::Tensor& tensor) {
 
 }  // namespace
 
-MadeArray array_of(ir::Tensor tensor, Framework framework) {
-  // A result can have two names.
-  const bool copied = tensor.owner().use_count() != 1;
-  if (copied) {
+nb::object array_of(ir::Tensor tensor, Framework framework) {
+  // Memory of others: an input's, a constant's, that of a result with two names.
+  if (tensor.owner().use_count() != 1) {
     ir::Tensor copy(tensor.dtype(), tensor.dims());
     std::ranges::copy(tensor.bytes(), copy.mutable_bytes().begin());
     tensor = std::move(copy);
   }
   switch (framework) {
-    case Framework::Numpy: return {numpy_array(tensor), copied};
-    case Framework::Torch: return {dlpack_array<nb::pytorch>(tensor), copied};
-    case Framework::DLPack: return {dlpack_array<nb::array_api>(tensor), copied};
+    case Framework::Numpy: return numpy_array(tensor);
+    case Framework::Torch: return dlpack_array<nb::pytorch>(tensor);
+    case Framework::DLPack: return dlpack_array<nb::array_api>(tensor);
   }
   internal_error("a framework is one of the enumerators");
 }

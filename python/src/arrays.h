@@ -44,11 +44,7 @@ GivenPlace place_of(nanobind::handle array, What what);
 enum class Framework { Numpy, Torch, DLPack };
 Framework parse_framework(std::string_view text);  // "numpy", "torch", "dlpack"; throws Error{CommandLine}
 // The caller's own, writable: the tensor's memory where nobody else holds it, else a copy. NumPy has bfloat16 where ml_dtypes is installed, else its bits as uint16.
-struct MadeArray {
-  nanobind::object array;
-  bool copied = false;
-};
-MadeArray array_of(ir::Tensor tensor, Framework framework);
+nanobind::object array_of(ir::Tensor tensor, Framework framework);
 
 // "float32", "int64", "bfloat16": as NumPy and ml_dtypes name them.
 std::string_view numpy_name(ir::DType dtype);

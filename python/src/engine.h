@@ -29,12 +29,9 @@ class Engine {
 
   const Model& model() const { return *model_; }
   WarningList& warnings() { return *warnings_; }
-  // Arrays of calls that were copied, since the model was compiled.
-  struct Copies {
-    std::atomic<std::int64_t> inputs = 0, results = 0;
-  };
-  Copies& copies() { return copies_; }
-  const Copies& copies() const { return copies_; }
+  // Of calls, since the model was compiled: inputs of layouts that kernels do not read.
+  void count_copied_input() { ++copied_inputs_; }
+  std::int64_t copied_inputs() const { return copied_inputs_; }
   bool made_here() const;  // false in a child that was forked from the process that made it
   // Interruptible where it compiles. Throws Error{Unsupported}.
   std::shared_ptr<const RaggedProgram> ragged();
@@ -55,7 +52,7 @@ class Engine {
   std::shared_ptr<WarningList> warnings_ = std::make_shared<WarningList>();  // which background work may outlive
   std::shared_ptr<const Model> model_;
   pid_t process_ = 0;
-  Copies copies_;
+  std::atomic<std::int64_t> copied_inputs_ = 0;
   std::mutex mutex_;
   std::vector<Seat> idle_;
 };

@@ -121,7 +121,7 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
     if (!fits) break;
     const nb::object array = nb::borrow(found);  // which code of its library's may drop from the dict
     GivenArray one = tensor_of(array, {"input", wanted[i].name});
-    engine.copies().inputs += one.copied;
+    if (one.copied) engine.count_copied_input();
     fits = one.tensor.dtype() == wanted[i].dtype && (one.tensor.rank() == wanted[i].dims.size() || wanted[i].any_shape);
     inputs.tensors.push_back(std::move(one.tensor));
     inputs.kept.push_back(std::move(one.kept));
@@ -135,7 +135,7 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
   for (Py_ssize_t position = 0; PyDict_Next(items.ptr(), &position, &key, &value) != 0;) {
     const std::string name = name_from(key, "inputs");
     GivenArray one = tensor_of(value, {"input", name});
-    engine.copies().inputs += one.copied;
+    if (one.copied) engine.count_copied_input();
     named[name] = std::move(one.tensor);
     inputs.kept.push_back(std::move(one.kept));
   }
@@ -165,14 +165,13 @@ CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle 
   return result;
 }
 
-nb::object CompiledModel::results_of(Engine& engine, std::vector<ir::Tensor> results, const Places& places, Framework framework) const {
+nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Places& places, Framework framework) const {
   nb::object dict = nb::steal(PyDict_New());
   if (!dict.is_valid()) throw nb::python_error();
   for (std::size_t i = 0; i < results.size(); ++i) {
     const bool placed = i < places.arrays.size() && places.arrays[i].is_valid();
-    const MadeArray made = placed ? MadeArray{places.arrays[i]} : array_of(std::move(results[i]), framework);
-    engine.copies().results += made.copied;
-    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), made.array.ptr()) < 0) throw nb::python_error();
+    const nb::object array = placed ? places.arrays[i] : array_of(std::move(results[i]), framework);
+    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), array.ptr()) < 0) throw nb::python_error();
   }
   return dict;
 }
@@ -187,7 +186,7 @@ nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_vie
   std::vector<ir::Tensor> results =
       engine->call([&](ModelContext& context) { return context.run(given.tensors, places.places); }, std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(*engine, std::move(results), places, framework);
+  return results_of(std::move(results), places, framework);
 }
 
 nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out, std::string_view arrays,
@@ -210,7 +209,7 @@ nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::han
   std::vector<ir::Tensor> results = engine->call(
       [&](ModelContext& context) { return context.run_ragged(given.tensors, ends.tensor, places.places); }, std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(*engine, std::move(results), places, framework);
+  return results_of(std::move(results), places, framework);
 }
 
 }  // namespace anydim::python

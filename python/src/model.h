@@ -39,7 +39,7 @@ class CompiledModel {
   static Given gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names, nanobind::handle given);
   struct Places;
   static Places places_of(const Engine& engine, nanobind::handle out);
-  nanobind::object results_of(Engine& engine, std::vector<ir::Tensor> results, const Places& places, Framework framework) const;
+  nanobind::object results_of(std::vector<ir::Tensor> results, const Places& places, Framework framework) const;
 
   std::shared_ptr<Engine> engine_;
   Names input_names_, output_names_;

@@ -71,7 +71,7 @@ nb::dict statistics_of(const Engine& engine) {
   const CallStatistics& calls = statistics.calls;
   const LatencyQuantiles& latency = calls.latency;
   const runtime::KernelProgress& kernels = statistics.kernels;
-  nb::dict quantiles, called, made, memory, copies, all;
+  nb::dict quantiles, called, made, memory, all;
   quantiles["p50"] = latency.p50;
   quantiles["p90"] = latency.p90;
   quantiles["p99"] = latency.p99;
@@ -95,9 +95,7 @@ nb::dict statistics_of(const Engine& engine) {
   memory["constant_bytes"] = statistics.memory.constant_bytes;
   memory["code_bytes"] = statistics.memory.code_bytes;
   memory["held_bytes"] = statistics.memory.held_bytes;
-  copies["inputs"] = engine.copies().inputs.load();
-  copies["results"] = engine.copies().results.load();
-  all["copies"] = copies;
+  all["copied_inputs"] = engine.copied_inputs();
   all["calls"] = called;
   all["kernels"] = made;
   all["memory"] = memory;

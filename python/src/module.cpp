@@ -26,8 +26,7 @@ inputs: arrays by name, of the dtypes and ranks that `inputs` says: NumPy's, or 
     order are read where they lie, others are copied. They must not change until the call ends.
 out: arrays by name that results are written to: C-contiguous, writable, of the result's dtype and shape, and without memory in common with an input or each other. After an
     error their contents are unspecified.
-arrays: what results that are not in `out` come as: "numpy", "torch" or "dlpack" (objects with __dlpack__). Each is the caller's own and writable; nothing is copied but
-    a result that the model gives under two names. NumPy has bfloat16 where ml_dtypes is installed, else its bits as uint16.
+arrays: what results that are not in `out` come as: "numpy", "torch" or "dlpack" (objects with __dlpack__). Each is the caller's own and writable; nothing is copied. NumPy has bfloat16 where ml_dtypes is installed, else its bits as uint16.
 cancellation: ends the call where it asks for it, as Ctrl-C does: between two launches.
 
 Raises InputError where arrays do not fit or a check of the model's fails, ResourceError where memory is short; the model can be called again after either.)";
