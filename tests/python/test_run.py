@@ -226,6 +226,8 @@ def test_memory_ceiling_and_explanation(encoder):
     shapes = {"ids": (4, 16), "mask": (4, 16)}
     ceiling = encoder.memory_ceiling(shapes)
     assert ceiling.arena_bytes > 0 and ceiling.constant_bytes > 0 and ceiling.unbounded_because == ""
+    encoder.run_ragged(np.zeros(4, "int64"), np.array([0, 4]))  # calls of other shapes, whose program has other bounds
+    assert encoder.memory_ceiling(shapes).arena_bytes == ceiling.arena_bytes
     explanation = encoder.explain(shapes)
     assert explanation.launches and explanation.padding.startswith("removed")
     assert explanation.launches[0].region in str(explanation) and explanation.arena_bytes <= ceiling.arena_bytes
