@@ -49,20 +49,22 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form, const L
       step_depths_(static_cast<double>(operands.product.depths())),
       left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product.left))),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
-      multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_cycles_(0),
-      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)), conflicting_rows_(rows_without_conflict(operands.left_stride)),
-      left_in_place_(operands.left_in_place), left_panels_(operands.left_panels && !operands.product.in_tiles(target)),
-      weight_(operands.weight), turned_results_(operands.turned_results) {
+      step_bytes_(static_cast<double>(operands.product.step_bytes())), multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1),
+      unpack_cycles_(0), epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
+      conflicting_rows_(rows_without_conflict(operands.left_stride)), left_in_place_(operands.left_in_place),
+      left_panels_(operands.left_panels && !operands.product.in_tiles(target)), weight_(operands.weight),
+      turned_results_(operands.turned_results) {
   if (operands.product.right == ir::DType::BF16 && !target.avx512_bf16) {
     unpack_cycles_ = 2 * multiply_cycles_;
     multiply_cycles_ *= 2;
   }
+  if (operands.product.scaled()) unpack_cycles_ = 1.5;
   for (const ir::RowStage& stage : form.rows) epilogue_cycles_ += 1 + program_cycles(stage.program);
 }
 
 double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows, double task_columns,
                                int threads) const {
-  const double steps = std::ceil(static_cast<double>(extents.depth) / step_depths_), bytes = result_bytes_,
+  const double steps = std::ceil(static_cast<double>(extents.depth) / step_depths_), bytes = step_bytes_,
                lanes = static_cast<double>(lanes_);
   const double padded = std::ceil(task_columns / static_cast<double>(panel_)) * static_cast<double>(panel_);
   const double columns = static_cast<double>(schedule.columns);
@@ -74,7 +76,8 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   const double right_bytes = static_cast<double>(extents.columns) * steps * bytes / threads;
   const double bandwidth = right_bytes > second_cache * 0.8 ? third_bandwidth : second_bandwidth;
 
-  const double stored = static_cast<double>(extents.rows) * static_cast<double>(extents.columns) * bytes > second_cache ? store_row : 0;
+  const double stored =
+      static_cast<double>(extents.rows) * static_cast<double>(extents.columns) * result_bytes_ > second_cache ? store_row : 0;
 
   const auto group_cycles = [&](double width) {
     const double vectors = width / lanes;

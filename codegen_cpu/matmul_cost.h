@@ -26,7 +26,8 @@ class MatmulCost {
   std::int64_t lanes_, panel_;
   double step_depths_;       // depths in a step
   double left_bytes_;        // of a step of a row
-  double result_bytes_;      // of a result, and of a step of a column
+  double result_bytes_;      // of a result
+  double step_bytes_;        // of a step of a column
   double multiply_cycles_;   // of a step of a vector
   double unpack_cycles_;     // of a vector of the right operand, or of a broadcast one, in a step
   double epilogue_cycles_;   // of a vector's epilogue

@@ -30,7 +30,7 @@ class MatmulEmitter {
     // A micro-kernel's rows are one panel.
     left_panels_ = operands_.left_panels && schedule_.rows <= panel_;
     form_.left = in_product_dtype(form_.left, product_.left);
-    form_.right = in_product_dtype(form_.right, product_.right);
+    if (!operands_.scales) form_.right = in_product_dtype(form_.right, product_.right);
     const std::int64_t group = std::max(schedule_.columns, panel_);
     internal_check(
         schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 && schedule_.block_columns % group == 0,
@@ -144,7 +144,8 @@ class MatmulEmitter {
     if (left_panels_) micro.left_step = panel_;
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching would not use.
-    if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
+    if (operands_.scales) micro.block = operands_.scales->block;
+    else if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
       const std::int64_t lines = schedule_.columns / panel_;
       const std::int64_t blocks = (schedule_.fewest_rows(extent) + schedule_.rows - 1) / schedule_.rows;
       fetches_ = (lines + blocks - 1) / blocks;
@@ -298,6 +299,10 @@ class MatmulEmitter {
         g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width, b.CreateSub(task_columns_, g.offset));
       }
       g.right = right_pointer(group, g.offset);
+      if (operands_.scales) {
+        Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
+        g.scales = place_in_panels(group, column, kernel_.constant(operands_.scales->blocks));
+      }
       const auto block = [&](Scope& scope, const Share& rows) { emit_block(scope, program, g, rows); };
       if (schedule_.tiles) for_tile_blocks(kernel_, group, task_rows_, schedule_.rows, block);
       else for_even_blocks(kernel_, group, task_rows_, schedule_.rows, block);
@@ -306,6 +311,7 @@ class MatmulEmitter {
 
   struct Group {
     Value *offset, *width, *columns, *variant, *right;  // offset from the task's first column; columns that exist of `width`
+    Value* scales = nullptr;                            // place of the first column's
   };
 
   Value* right_pointer(Scope& group, Value* offset) {
@@ -317,14 +323,19 @@ class MatmulEmitter {
       column = kernel_.at(group).CreateAdd(offset, first_column_);
       Dim point = 0;
       for (std::size_t i = 0; i < weight.batch.size(); ++i) point = point * weight.batch_extents[i] + Dim::of(weight.batch[i]);
-      base = emit_pointer(kernel_, group, base, dtype_, point * (rounded(weight.columns) * weight.packed_steps));
+      base = emit_pointer(kernel_, group, base, step_dtype(), point * (rounded(weight.columns) * weight.packed_steps));
     }
-    auto& builder = kernel_.at(group);
-    // Whole panels, then columns within one. A step is as large as an accumulator.
-    Value* within = builder.CreateURem(column, kernel_.constant(panel_));
-    Value* place = builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), panel_steps_), within);
-    return kernel_.element_pointer(base, dtype_, place);
+    return kernel_.element_pointer(base, step_dtype(), place_in_panels(group, column, panel_steps_));
   }
+
+  // Of a column's first step: whole panels, then columns within one.
+  Value* place_in_panels(Scope& group, Value* column, Value* steps) {
+    auto& builder = kernel_.at(group);
+    Value* within = builder.CreateURem(column, kernel_.constant(panel_));
+    return builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), steps), within);
+  }
+  // As large as a step of the right operand: an accumulator's, but for weights of i8 alone.
+  ir::DType step_dtype() const { return operands_.scales ? product_.right : dtype_; }
 
   void emit_block(Scope& block, ProgramEmitter& program, const Group& group, const Share& share) {
     Value *before = share.first, *rows = share.count;
@@ -408,6 +419,10 @@ class MatmulEmitter {
     Value *place, *step;
   };
   Ahead ahead(const Group& group, Value* block) {
+    if (operands_.scales) {
+      Value* scales = kernel_.buffer(static_cast<std::size_t>(operands_.scales->buffer));
+      return {kernel_.element_pointer(scales, dtype_, group.scales), kernel_.constant(operands_.scales->blocks * panel_)};
+    }
     if (fetches_ == 0) return {group.right, kernel_.constant(0)};
     auto& builder = kernel_.here();
     const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k

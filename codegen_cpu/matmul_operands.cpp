@@ -47,20 +47,42 @@ std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) 
   }));
 }
 
-std::optional<PackedWeight> packed_weight(const Target& target, const Product& product, const ir::Region& region,
-                                          const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
-  const ir::ScalarProgram right = in_product_dtype(form.right, product.right);
-  const ScalarStep* load = plain_load(right, product.right, true);
-  if (!load || std::find(region.weights.begin(), region.weights.end(), static_cast<std::uint32_t>(load->buffer)) == region.weights.end())
-    return std::nullopt;
-  std::int32_t uses =
-      count_loads(form.left, load->buffer) + count_loads(form.right, load->buffer) + count_loads(form.epilogue, load->buffer);
-  for (const ir::RowStage& stage : form.rows) uses += count_loads(stage.program, load->buffer);
-  if (uses != 1) return std::nullopt;  // another reader needs the weight as it is
+bool is_weight(const ir::Region& region, const ScalarStep& load) {
+  return std::ranges::find(region.weights, static_cast<std::uint32_t>(load.buffer)) != region.weights.end();
+}
 
+// Whether this load alone reads its buffer; another reader needs a weight as it is.
+bool is_only_reader(const ir::MatmulForm& form, const ScalarStep& load) {
+  std::int32_t uses = count_loads(form.left, load.buffer) + count_loads(form.right, load.buffer) + count_loads(form.epilogue, load.buffer);
+  for (const ir::RowStage& stage : form.rows) uses += count_loads(stage.program, load.buffer);
+  return uses == 1;
+}
+
+// The right operand as i8 made real (f32) times a scale, both of them weights.
+struct ScaledLoads {
+  const ScalarStep *integers = nullptr, *scale = nullptr;
+};
+std::optional<ScaledLoads> scaled_loads(const ir::Region& region, const ir::ScalarProgram& right) {
+  const ScalarStep& last = right.steps.back();
+  if (last.kind != ScalarStep::Kind::Apply || last.op != ir::Op::mul || last.dtype != ir::DType::F32) return std::nullopt;
+  const auto step = [&](std::int32_t position) -> const ScalarStep& { return right.steps[static_cast<std::size_t>(position)]; };
+  for (const std::size_t side : {0U, 1U}) {
+    const ScalarStep &real = step(last.operands[side]), &scale = step(last.operands[1 - side]);
+    if (real.kind != ScalarStep::Kind::Apply || real.op != ir::Op::cast || scale.kind != ScalarStep::Kind::Load) continue;
+    const ScalarStep& integers = step(real.operands.front());
+    if (integers.kind == ScalarStep::Kind::Load && integers.dtype == ir::DType::I8 && scale.dtype == ir::DType::F32 &&
+        is_weight(region, integers) && is_weight(region, scale) && integers.buffer != scale.buffer)
+      return ScaledLoads{&integers, &scale};
+  }
+  return std::nullopt;
+}
+
+std::optional<PackedWeight> placed_weight(const Target& target, const Product& product, const ir::Region& region,
+                                          const ir::MatmulForm& form, const ScalarStep& load, const ir::SymbolTable& symbols) {
+  if (!is_weight(region, load) || !is_only_reader(form, load)) return std::nullopt;
   PackedWeight weight;
-  weight.buffer = load->buffer;
-  Dim rest = offset_of(region, *load, symbols);
+  weight.buffer = load.buffer;
+  Dim rest = offset_of(region, load, symbols);
   const auto constant_stride = [&](const ir::Iteration& iteration, std::int64_t& stride, std::int64_t& extent) {
     const auto along = ir::affine_in(rest, iteration.variable);
     if (!along || !along->stride.constant() || !iteration.extent.constant()) return false;
@@ -83,6 +105,35 @@ std::optional<PackedWeight> packed_weight(const Target& target, const Product& p
   weight.base = *rest.constant();
   weight.packed_steps = packed_steps(target, product, weight.depth).constant().value();
   return weight;
+}
+
+std::optional<PackedWeight> packed_weight(const Target& target, const Product& product, const ir::Region& region,
+                                          const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  const ir::ScalarProgram right = in_product_dtype(form.right, product.right);
+  const ScalarStep* load = plain_load(right, product.right, true);
+  return load != nullptr ? placed_weight(target, product, region, form, *load, symbols) : std::nullopt;
+}
+
+// The weight and its scales, where these stand for blocks of the depth.
+bool place_scaled(const Target& target, const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols,
+                  MatmulOperands& operands) {
+  const auto loads = scaled_loads(region, form.right);
+  if (!loads || form.accumulate != ir::DType::F32 || !is_only_reader(form, *loads->scale)) return false;
+  const Product product{ir::DType::F32, ir::DType::I8, ir::DType::F32};
+  auto weight = placed_weight(target, product, region, form, *loads->integers, symbols);
+  const auto along = ir::affine_in(offset_of(region, *loads->scale, symbols), form.n.variable);
+  if (!weight || !weight->batch.empty() || !along || !along->stride.constant()) return false;
+  for (std::int64_t block = 8; block <= 4096; block *= 2) {
+    const std::int64_t blocks = (weight->depth + block - 1) / block;
+    if (*along->stride.constant() != blocks) continue;
+    const Dim place = weight->depth <= block ? Dim(0) : ir::floor_div(Dim::of(form.k.variable), block);
+    if (ir::prove_equal(along->base, place, symbols) != ir::Proof::Yes) continue;
+    operands.product = product;
+    operands.weight = std::move(weight);
+    operands.scales = BlockScales{.buffer = loads->scale->buffer, .block = block, .blocks = blocks};
+    return true;
+  }
+  return false;
 }
 
 // The packed layout's fields in order: depth, columns, base, depth stride, column stride, packed steps, then extent and stride of each batch iteration.
@@ -114,7 +165,8 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region, c
                                const ir::SymbolTable& symbols) {
   const ir::MatmulForm form = widened(narrow);
   const Product product = product_of(target, form.accumulate, form.left, form.right);
-  MatmulOperands operands{.product = product, .left = {}, .weight = packed_weight(target, product, region, form, symbols)};
+  MatmulOperands operands{.product = product, .left = {}, .weight = packed_weight(target, product, region, form, symbols), .scales = {}};
+  if (!operands.weight) place_scaled(target, region, form, symbols, operands);
   // Whole steps are read of each row.
   const auto depth = form.k.extent.constant();
   const std::int64_t whole = packed_steps(target, product, 1).constant().value() * product.depths();
@@ -154,12 +206,16 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
 }
 
 LikelyOperands likely_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& form) {
-  const Product product = product_of(target, compute_dtype(form.accumulate), form.left, form.right);
+  Product product = product_of(target, compute_dtype(form.accumulate), form.left, form.right);
   const auto load_of = [](const ScalarStep& step) { return step.kind == ScalarStep::Kind::Load ? &step : nullptr; };
   const ScalarStep& left_element = element_of(form.left, product.left);
   const ScalarStep* left = left_element.dtype == product.left ? load_of(left_element) : nullptr;
   const ScalarStep* right = load_of(element_of(form.right, product.right));
   if (right == nullptr) right = load_of(behind_conversion(form.right));
+  if (const auto scaled = scaled_loads(region, form.right)) {
+    product.right = ir::DType::I8;
+    right = scaled->integers;
+  }
   const auto along_depth = [&](const ScalarStep* load) {
     if (load == nullptr || load->index.empty()) return false;
     const auto along = ir::affine_in(load->index.back(), form.k.variable);
@@ -183,15 +239,24 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region, c
                                                            [&](const ScalarStep& step) {
                                                              return step.kind == ScalarStep::Kind::Load && along_depth(&step);
                                                            }),
-          .weight = right != nullptr && std::find(region.weights.begin(), region.weights.end(),
-                                                  static_cast<std::uint32_t>(right->buffer)) != region.weights.end(),
+          .weight = right != nullptr && is_weight(region, *right),
           .turned_results = !stored_along(form.n) && stored_along(form.m),
           .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(product.left))};
+}
+
+PackedWeight weight_of(const BlockScales& scales, std::int64_t columns) {
+  PackedWeight weight;
+  weight.buffer = scales.buffer;
+  weight.packed_steps = weight.depth = weight.column_stride = scales.blocks;
+  weight.columns = columns;
+  weight.depth_stride = 1;
+  return weight;
 }
 
 ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product) {
   ir::PackedLayout layout;
   layout.name = "panels" + std::to_string(panel_columns(product)) + " " + std::string(ir::name_of(product.right));
+  if (product.scaled()) layout.name += " alone";  // a step is one of them
   layout.fields = {weight.depth, weight.columns, weight.base, weight.depth_stride, weight.column_stride, weight.packed_steps};
   for (std::size_t i = 0; i < weight.batch.size(); ++i) {
     layout.fields.push_back(weight.batch_extents[i]);

@@ -30,11 +30,18 @@ struct PackedWeight {
   std::vector<std::int64_t> batch_extents, batch_strides;
 };
 
+// Scales of a weight of i8: of column n and depth k at n * blocks + k / block. Packed, panels of a weight of f32 of `blocks` steps.
+struct BlockScales {
+  std::int32_t buffer = 0;
+  std::int64_t block = 0, blocks = 0;  // depths of a block; their number
+};
+
 struct MatmulOperands {
   Product product{};
   std::optional<RowsInPlace> left;     // else packed into scratch through the left program
   bool left_panels = false;            // packed so that a step's rows lie next to each other, as they are in memory
   std::optional<PackedWeight> weight;  // else packed into scratch through the right program
+  std::optional<BlockScales> scales;   // of the weight, where the product is scaled
 };
 
 // nullopt where the program is no single load of that form.
@@ -61,6 +68,8 @@ struct LikelyOperands {
 };
 LikelyOperands likely_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& form);
 
+// The scales of a weight of so many columns, as a weight whose depth is blocks.
+PackedWeight weight_of(const BlockScales& scales, std::int64_t columns);
 ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product);
 // `weight` brought to `layout`, elements converted to the right operand's.
 ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product, const ir::Tensor& weight);

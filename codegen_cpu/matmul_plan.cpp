@@ -56,6 +56,11 @@ std::vector<Shape> shapes_of(const Target& target, const Product& product) {
     if (target.level == Level::Avx512) return {{6, 3}, {7, 3}, {12, 2}, {4, 4}};
     return {{4, 2}, {5, 2}};
   }
+  if (product.scaled()) {
+    // Sums of a block beside those of all blocks.
+    if (target.level == Level::Avx512) return {{4, 3}, {2, 4}, {6, 2}};
+    return {{3, 2}, {2, 2}};
+  }
   switch (target.level) {
     case Level::Avx512: return {{8, 3}, {9, 3}, {6, 4}, {12, 2}, {14, 2}};
     case Level::Avx2: return {{6, 2}, {2, 4}};
@@ -87,14 +92,15 @@ struct Variations {
 // panels or are filled by them.
 std::vector<Shape> all_shapes(const Target& target, const Product& product, std::int64_t lanes) {
   const std::int64_t registers = target.level == Level::Avx512 ? 32 : 16, panel = panel_columns(product);
-  const std::int64_t parts =
-      product.right == ir::DType::BF16 && !target.avx512_bf16 ? 2 : 1;  // that an operand's vector is taken apart into
+  const std::int64_t parts = (product.right == ir::DType::BF16 && !target.avx512_bf16) || product.scaled()
+                                 ? 2
+                                 : 1;  // that an operand's vector is taken apart into
   std::vector<Shape> shapes = shapes_of(target, product);
   for (const std::int64_t vectors : {1, 2, 3, 4}) {
     const std::int64_t columns = vectors * lanes, group = std::max(columns, panel);
     if (group % columns != 0 || group % panel != 0) continue;
     for (const std::int64_t rows : {2, 3, 4, 5, 6, 8, 9, 10, 12, 14, 16, 20, 24}) {
-      const std::int64_t accumulators = rows * vectors;
+      const std::int64_t accumulators = rows * vectors * (product.scaled() ? 2 : 1);
       if (accumulators + parts * (vectors + 1) <= registers && 3 * accumulators >= registers) shapes.push_back({rows, vectors});
     }
   }
@@ -242,13 +248,16 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
 std::optional<ir::PackedLayout> matmul_packed_layout(const PlanInputs& inputs, std::size_t parameter) {
   const ir::MatmulForm& form = form_of(inputs);
   const MatmulOperands operands = matmul_operands(inputs.target, inputs.region, form, inputs.form.symbols);
+  if (operands.scales && static_cast<std::size_t>(operands.scales->buffer) == parameter)
+    return packed_layout(weight_of(*operands.scales, operands.weight->columns), Product::of(ir::DType::F32));
   if (!operands.weight || static_cast<std::size_t>(operands.weight->buffer) != parameter) return std::nullopt;
   return packed_layout(*operands.weight, operands.product);
 }
 
-ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t, const ir::PackedLayout& layout, const ir::Tensor& weight) {
-  const ir::MatmulForm form = widened(form_of(inputs));
-  return pack_weight(layout, product_of(inputs.target, form.accumulate, form.left, form.right), weight);
+ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) {
+  const MatmulOperands operands = matmul_operands(inputs.target, inputs.region, form_of(inputs), inputs.form.symbols);
+  const bool scales = operands.scales && static_cast<std::size_t>(operands.scales->buffer) == parameter;
+  return pack_weight(layout, scales ? Product::of(ir::DType::F32) : operands.product, weight);
 }
 
 }  // namespace anydim::codegen_cpu

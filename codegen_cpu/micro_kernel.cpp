@@ -46,17 +46,21 @@ class Emitter {
     auto* entry = llvm::BasicBlock::Create(context, "entry", function_);
     builder_.SetInsertPoint(entry);
     std::vector<llvm::Value*> sums(static_cast<std::size_t>(kernel_.rows * kernel_.vectors), llvm::Constant::getNullValue(vector_));
-    const std::int64_t operations = kernel_.rows * kernel_.vectors;
-    const std::int64_t wanted = kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
-    std::int64_t steps = kernel_.depth ? std::max<std::int64_t>(wanted / operations, 1) : 1;
-    while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
-    llvm::Value* start = builder_.getInt64(0);
-    if (steps > 1) {
-      auto* whole = builder_.CreateSub(depth_, builder_.CreateURem(depth_, builder_.getInt64(static_cast<std::uint64_t>(steps))));
-      loop(start, whole, steps, sums);
-      start = whole;
+    if (kernel_.block != 0) {
+      blocks(sums);
+    } else {
+      const std::int64_t operations = kernel_.rows * kernel_.vectors;
+      const std::int64_t wanted = kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
+      std::int64_t steps = kernel_.depth ? std::max<std::int64_t>(wanted / operations, 1) : 1;
+      while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
+      llvm::Value* start = builder_.getInt64(0);
+      if (steps > 1) {
+        auto* whole = builder_.CreateSub(depth_, builder_.CreateURem(depth_, builder_.getInt64(static_cast<std::uint64_t>(steps))));
+        loop(start, whole, steps, sums);
+        start = whole;
+      }
+      if (steps == 1 || !kernel_.depth) loop(start, depth_, 1, sums);
     }
-    if (steps == 1 || !kernel_.depth) loop(start, depth_, 1, sums);
     const std::int64_t stride = kernel_.tile_stride == 0 ? kernel_.vectors * kernel_.lanes : kernel_.tile_stride;
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
@@ -95,7 +99,7 @@ class Emitter {
     std::vector<llvm::Value*> values(running.begin(), running.end());
     auto* first = builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(left_step())));
     auto* left = builder_.CreateInBoundsGEP(left_element(), left_, first);
-    auto* right = builder_.CreateInBoundsGEP(kernel_.element, right_, builder_.CreateMul(k, right_stride_));
+    auto* right = builder_.CreateInBoundsGEP(right_step(), right_, builder_.CreateMul(k, right_stride_));
     for (std::int64_t step = 0; step < steps; ++step) {
       fetch(k, step);
       multiply(left, right, step, values);
@@ -110,6 +114,54 @@ class Emitter {
       auto* phi = builder_.CreatePHI(vector_, 2);
       phi->addIncoming(sums[i], before);
       phi->addIncoming(values[i], last);
+      sums[i] = phi;
+    }
+  }
+
+  // Of each block of the depth its sums, then these times the block's scales.
+  void blocks(std::vector<llvm::Value*>& sums) {
+    auto& context = function_->getContext();
+    auto* before = builder_.GetInsertBlock();
+    auto* head = llvm::BasicBlock::Create(context, "block", function_);
+    auto* after = llvm::BasicBlock::Create(context, "blocks_end", function_);
+    auto* zero = builder_.getInt64(0);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(zero, depth_), head, after);
+    builder_.SetInsertPoint(head);
+    auto* number = builder_.CreatePHI(index_, 2, "number");
+    number->addIncoming(zero, before);
+    std::vector<llvm::PHINode*> running;
+    for (auto* sum : sums) {
+      running.push_back(builder_.CreatePHI(vector_, 2));
+      running.back()->addIncoming(sum, before);
+    }
+    auto* size = builder_.getInt64(static_cast<std::uint64_t>(kernel_.block));
+    auto* first = builder_.CreateMul(number, size);
+    auto* end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, builder_.CreateAdd(first, size), depth_);
+    std::vector<llvm::Value*> inner(sums.size(), llvm::Constant::getNullValue(vector_));
+    constexpr std::int64_t together = 4;
+    const bool whole = kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0;
+    loop(first, end, whole ? together : 1, inner);
+    std::vector<llvm::Value*> scales;
+    for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+      const std::int64_t column = vector * kernel_.lanes;
+      auto* panel = builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(column / kernel_.panel)), function_->getArg(8));
+      auto* within = builder_.CreateAdd(builder_.CreateMul(number, builder_.getInt64(static_cast<std::uint64_t>(kernel_.panel))),
+                                        builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
+      auto* place = builder_.CreateInBoundsGEP(kernel_.element, function_->getArg(7), builder_.CreateAdd(panel, within));
+      scales.push_back(builder_.CreateAlignedLoad(vector_, place, llvm::Align(element_bytes())));
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      inner[i] = accumulate(inner[i], scales[i % static_cast<std::size_t>(kernel_.vectors)], running[i]);
+    auto* next = builder_.CreateAdd(number, builder_.getInt64(1), "", true, true);
+    auto* last = builder_.GetInsertBlock();
+    number->addIncoming(next, last);
+    for (std::size_t i = 0; i < running.size(); ++i) running[i]->addIncoming(inner[i], last);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(end, depth_), head, after);
+    builder_.SetInsertPoint(after);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      auto* phi = builder_.CreatePHI(vector_, 2);
+      phi->addIncoming(sums[i], before);
+      phi->addIncoming(inner[i], last);
       sums[i] = phi;
     }
   }
@@ -130,6 +182,8 @@ class Emitter {
   llvm::Type* left_element() {
     return kernel_.depths == 1 ? kernel_.element : builder_.getIntNTy(step_bits() / static_cast<unsigned>(kernel_.depths));
   }
+  // What strides of the right operand count.
+  llvm::Type* right_step() { return kernel_.block == 0 ? kernel_.element : builder_.getInt8Ty(); }
   llvm::Type* step_type() { return kernel_.depths == 1 ? kernel_.element : builder_.getIntNTy(step_bits()); }
 
   void multiply(llvm::Value* left, llvm::Value* right, std::int64_t step, std::vector<llvm::Value*>& values) {
@@ -141,8 +195,15 @@ class Emitter {
       auto* panel = builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(column / kernel_.panel)), panel_stride_);
       auto* place =
           builder_.CreateAdd(builder_.CreateAdd(offset, panel), builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
-      columns.push_back(
-          builder_.CreateAlignedLoad(steps, builder_.CreateInBoundsGEP(kernel_.element, right, place), llvm::Align(element_bytes())));
+      auto* pointer = builder_.CreateInBoundsGEP(right_step(), right, place);
+      if (kernel_.block == 0) {
+        columns.push_back(builder_.CreateAlignedLoad(steps, pointer, llvm::Align(element_bytes())));
+        continue;
+      }
+      auto* bytes = llvm::FixedVectorType::get(builder_.getInt8Ty(), static_cast<unsigned>(kernel_.lanes));
+      auto* wide = llvm::FixedVectorType::get(builder_.getInt32Ty(), static_cast<unsigned>(kernel_.lanes));
+      auto* integers = builder_.CreateSExt(builder_.CreateAlignedLoad(bytes, pointer, llvm::Align(1)), wide);
+      columns.push_back(builder_.CreateSIToFP(integers, vector_));
     }
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       auto* place = builder_.CreateAdd(builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_),
@@ -159,7 +220,8 @@ class Emitter {
 
   llvm::Value* accumulate_step(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
     switch (kernel_.multiply) {
-      case Multiply::Elements: return accumulate(a, b, sum);
+      case Multiply::Elements:
+      case Multiply::Scaled: return accumulate(a, b, sum);
       case Multiply::Pairs: {
         auto* brains = llvm::FixedVectorType::get(builder_.getBFloatTy(), static_cast<unsigned>(2 * kernel_.lanes));
         return builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
@@ -184,7 +246,7 @@ class Emitter {
         return builder_.CreateIntrinsic(dots, {}, {sum, a, b});
       }
     }
-    internal_error("steps are multiplied in one of five ways");
+    internal_error("steps are multiplied in one of six ways");
   }
 
   llvm::Intrinsic::ID by_vector_bytes(llvm::Intrinsic::ID sixteen, llvm::Intrinsic::ID thirty_two, llvm::Intrinsic::ID sixty_four) const {
@@ -213,6 +275,7 @@ class Emitter {
 }  // namespace
 
 Multiply multiply_of(const Target& target, const Product& product) {
+  if (product.scaled()) return Multiply::Scaled;
   if (product.depths() == 1) return Multiply::Elements;
   if (product.right == ir::DType::BF16) return target.avx512_bf16 ? Multiply::Pairs : Multiply::WidenedPairs;
   return product.right == ir::DType::I8 ? Multiply::Bytes : Multiply::IntegerPairs;

@@ -20,7 +20,7 @@ DType narrow_dtype(const ir::ScalarProgram& program, DType compute) {
 
 }  // namespace
 
-std::int64_t Product::depths() const { return static_cast<std::int64_t>(ir::size_of(sum) / ir::size_of(right)); }
+std::int64_t Product::depths() const { return static_cast<std::int64_t>(ir::size_of(sum) / ir::size_of(left)); }
 
 Product product_of(const Target& target, DType compute, const ir::ScalarProgram& left, const ir::ScalarProgram& right) {
   const DType a = narrow_dtype(left, compute), b = narrow_dtype(right, compute);

@@ -18,6 +18,9 @@ struct Product {
 
   static Product of(ir::DType dtype) { return {dtype, dtype, dtype}; }
   std::int64_t depths() const;  // of a step
+  // Whether elements of the right operand are made real as they are multiplied: i8 beside f32, a step of one depth, the scales apart.
+  bool scaled() const { return left == ir::DType::F32 && right == ir::DType::I8; }
+  std::int64_t step_bytes() const { return depths() * static_cast<std::int64_t>(ir::size_of(right)); }  // of a column
   // On tile registers.
   bool in_tiles(const Target& target) const { return target.amx && depths() != 1 && right != ir::DType::I16; }
   bool operator==(const Product&) const = default;

@@ -480,8 +480,35 @@ class BlockFuser {
     const Binding& binding = block_.bindings[source];
     if (owner_[source] >= 0 || stays_outside(binding)) return false;
     if (is_free(function_, binding)) return true;
+    if (makes_weight_real(graph, binding)) return true;
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
     return is_read_only_in(graph, members, binding) || is_mask_arithmetic(members, binding);
+  }
+
+  // Bytes of a weight times their scales, both constants behind views, or their conversion: a product reads a fourth of what they would be in memory.
+  bool makes_weight_real(const FusionGraph& graph, const Binding& binding) const {
+    if (function_.tensor_type(binding.results[0]).dtype != DType::F32) return false;
+    if (binding.op == Op::cast) {
+      const DType from = function_.tensor_type(binding.operands[0]).dtype;
+      return (from == DType::I8 || from == DType::U8) && is_constant_behind_views(graph, binding.operands[0]);
+    }
+    if (binding.op != Op::mul) return false;
+    const auto is_real = [&](ValueId value) {
+      const std::ptrdiff_t source = graph.producer(value);
+      return source >= 0 && block_.bindings[static_cast<std::size_t>(source)].op == Op::cast &&
+             makes_weight_real(graph, block_.bindings[static_cast<std::size_t>(source)]);
+    };
+    const ValueId a = binding.operands[0], b = binding.operands[1];
+    return (is_real(a) && is_constant_behind_views(graph, b)) || (is_real(b) && is_constant_behind_views(graph, a));
+  }
+
+  bool is_constant_behind_views(const FusionGraph& graph, ValueId value) const {
+    for (;;) {
+      if (facts_.constants[value]) return true;
+      const std::ptrdiff_t source = graph.producer(value);
+      if (source < 0 || !is_view(block_.bindings[static_cast<std::size_t>(source)].op)) return false;
+      value = block_.bindings[static_cast<std::size_t>(source)].operands[0];
+    }
   }
 
   // Views are taken in by all that read them, so a value that one group reads through a view may be read by others through the same view.

@@ -1,5 +1,6 @@
 #include "passes/lower_precision.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -51,14 +52,26 @@ class FunctionLowering {
       const bool source = binding.op == Op::constant || is_view(binding.op) || is_widening(function_, binding);
       if (source)
         for (ValueId result : binding.results) definitions_.emplace(result, binding);
+      note_bytes(binding);
       block.bindings.push_back(std::move(binding));
     }
     narrow_ = narrow;
     wide_ = wide;
   }
 
+  // Bytes, and what is made of them by a conversion, scales and views.
+  void note_bytes(const Binding& binding) {
+    const auto of_bytes = [&](ValueId operand) { return operand != no_value && of_bytes_.contains(operand); };
+    const bool converts = binding.op == Op::cast && size_of(function_.tensor_type(binding.operands[0]).dtype) == 1;
+    const bool scales = binding.op == Op::mul && std::ranges::any_of(binding.operands, of_bytes);
+    if (converts || scales || (is_view(binding.op) && of_bytes(binding.operands[0])))
+      of_bytes_.insert(binding.results.begin(), binding.results.end());
+  }
+
   std::size_t matrices(const Binding& binding) const {
     if (binding.op != Op::matmul && binding.op != Op::attention) return 0;
+    // Weights of bytes are read as they are.
+    if (binding.op == Op::matmul && of_bytes_.contains(binding.operands[1])) return 0;
     if (binding.op == Op::matmul && only_ != nullptr && !only_->contains(binding.results[0])) return 0;
     return function_.tensor_type(binding.results[0]).dtype == DType::F32 ? (binding.op == Op::matmul ? 2 : 3) : 0;
   }
@@ -112,7 +125,8 @@ class FunctionLowering {
   const DType precision_;
   const std::set<ValueId>* only_;
   std::map<ValueId, Binding> definitions_;  // constants, views and widening casts of this function
-  Scope narrow_, wide_;                     // f32 values and what stands for them, visible here
+  std::set<ValueId> of_bytes_;
+  Scope narrow_, wide_;  // f32 values and what stands for them, visible here
   bool changed_ = false;
 };
 

@@ -56,6 +56,33 @@ ValueId shaped(Node& node, std::size_t operand, std::string_view name, const Int
   return node.emit(Op::reshape, {value}, {{"shape", dims}});
 }
 
+// Numbers of `bits` bits less their zero points, as i8 [rows, blocks * block], where the model holds both and they fit; input 3 are the zero points.
+std::optional<ir::Tensor> centred_numbers(Node& node, std::int64_t rows, std::int64_t blocks, std::int64_t block, std::int64_t bits) {
+  const auto packed = node.constant_operand(1);
+  std::optional<ir::Tensor> zeros;
+  if (node.has_operand(3)) {
+    if (bits == 8 || node.dtype(node.operand(3)) != DType::U8) return std::nullopt;
+    zeros = node.constant_operand(3);
+    if (!zeros) return std::nullopt;
+  }
+  const std::int64_t row_bytes = blocks * block * bits / 8, zero_bytes = (blocks * bits + 7) / 8;
+  if (!packed || packed->elements() != rows * row_bytes || (zeros && zeros->elements() != rows * zero_bytes)) return std::nullopt;
+  const std::int64_t each = 8 / bits, mask = (std::int64_t{1} << bits) - 1;
+  const auto number = [&](const ir::Tensor& tensor, std::int64_t first_byte, std::int64_t i) {
+    return (tensor.as<std::uint8_t>()[static_cast<std::size_t>(first_byte + i / each)] >> (i % each * bits)) & mask;
+  };
+  ir::Tensor result(DType::I8, {rows, blocks * block});
+  const auto to = result.mutable_as<std::int8_t>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      const std::int64_t zero = zeros ? number(*zeros, row * zero_bytes, b) : std::int64_t{1} << (bits - 1);
+      for (std::int64_t i = b * block; i < (b + 1) * block; ++i)
+        to[static_cast<std::size_t>(row * blocks * block + i)] = static_cast<std::int8_t>(number(*packed, row * row_bytes, i) - zero);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 // Inputs: a, b, scale and zero point of b, bias. a is quantised on the way.
@@ -92,6 +119,17 @@ void import_matmul_n_bits(Node& node) {
     node.unsupported(fmt::format("has weights of {}; Anydim supports packed u8", ir::name_of(node.dtype(node.operand(1)))));
   }
   const DType dtype = node.dtype();
+  if (const auto centred = centred_numbers(node, rows, blocks, block, bits)) {
+    // Bytes as they are read by the product, and a scale for each block of a row.
+    const ValueId scale = node.with_axes(node.cast(shaped(node, 2, "scales", {rows, blocks}), dtype), {2});
+    const ValueId each = node.emit(Op::broadcast_to, {scale}, {{"shape", Ints{rows, blocks, block}}});
+    const ValueId flat = node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
+    ValueId matrix = node.emit(Op::mul, {node.cast(node.constant(*centred), dtype), flat});
+    if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
+    const ValueId columns = node.emit(Op::transpose, {matrix}, {{"perm", Ints{1, 0}}});
+    node.output(0, with_bias(node, node.emit(Op::matmul, {a, columns}), 5));
+    return;
+  }
   const ValueId packed = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
   const ValueId weights = node.cast(unpacked(node, packed, bits), dtype);
   ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));

@@ -495,6 +495,7 @@ class Builder : private Chance {
   ValueId soft(ValueId x);
   void written_softmax();
   void quantised_products();
+  void scaled_product();
   void attention();
   void written_attention();
 

@@ -25,6 +25,20 @@ void Builder::written_layer_norm() {
   if (chance(80)) must(Op::add, {scaled, constant(random_tensor(DType::F32, {*last}, 0, 1))});
 }
 
+// A product with a weight of bytes that has a scale for each row.
+void Builder::scaled_product() {
+  const auto fitting =
+      values_of([](const TensorType& found) { return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back().constant(); });
+  if (fitting.empty()) return;
+  const ValueId x = pick(fitting);
+  const std::int64_t depth = *type(x).dims.back().constant();
+  const auto columns = static_cast<std::int64_t>(1 + below(20));
+  const ValueId real = must(Op::cast, {constant(random_tensor(DType::I8, {columns, depth}, -3, 3))}, {{"to", DType::F32}});
+  const ValueId scale = chance(70) ? constant(random_tensor(DType::F32, {columns, 1}, 0, 1)) : number(0.25);
+  const ValueId weight = chance(50) ? must(Op::mul, {real, scale}) : must(Op::mul, {scale, real});
+  must(Op::matmul, {x, must(Op::transpose, {weight}, {{"perm", Integers{1, 0}}})});
+}
+
 // Products of bytes less their zero points, made real again; some of them share their left operand.
 void Builder::quantised_products() {
   const auto of_bytes = [](const TensorType& found) {

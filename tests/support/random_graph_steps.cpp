@@ -21,7 +21,8 @@ void Builder::add_something() {
                                                     &Builder::side_by_side,    &Builder::counted,
                                                     &Builder::integer_work,    &Builder::from_elements,
                                                     &Builder::place,           &Builder::order,
-                                                    &Builder::windows,         &Builder::quantised_products};
+                                                    &Builder::windows,         &Builder::quantised_products,
+                                                    &Builder::scaled_product};
     static constexpr void (Builder::* more_steps[])() = {&Builder::any_elementwise,
                                                          &Builder::any_elementwise,
                                                          &Builder::filled,
