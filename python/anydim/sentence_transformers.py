@@ -31,7 +31,7 @@ class Transformer(InputModule):
     tokenizer: a file tokenizer.json, a folder or name as transformers.AutoTokenizer takes them, or a tokenizer of either library.
     max_seq_length: tokens of a text, what is beyond is cut off; the most that the model takes where None.
     output: the result of shape (texts, tokens, width) that embeds tokens; no other is computed.
-    ragged: texts lie end to end, without padding from the tokenizer to the pooling: quicker where lengths differ much. For Pooling and what comes after it alone: there is no
+    ragged: texts lie end to end, without padding from the tokenizer to the pooling. For Pooling and what comes after it alone: there is no
         encode(output_value="token_embeddings").
     options: as `anydim.compile` takes them; masked_rows is "zero" unless it is said.
     """
