@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "ir/error.h"
@@ -27,16 +28,21 @@ namespace {
 // A text model is read by people; anything larger than this is something else.
 constexpr std::uintmax_t largest_text = std::uintmax_t{256} << 20;
 
+bool reads_like_text(std::string_view start) {
+  // Every ONNX model begins with a small tag byte and soon has a zero or a control character; the text form has neither.
+  return !start.empty() && std::ranges::none_of(start, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 32 && c != '\n' && c != '\t' && c != '\r';
+  });
+}
+
+constexpr std::size_t read_to_tell = 512;
+
 bool begins_like_text(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
-  char start[512];
+  char start[read_to_tell];
   stream.read(start, sizeof start);
-  const auto count = stream.gcount();
-  // Every ONNX model begins with a small tag byte and soon has a zero or a control character; the text form has neither.
-  return count > 0 && std::none_of(start, start + count, [](char c) {
-           const auto byte = static_cast<unsigned char>(c);
-           return byte < 32 && c != '\n' && c != '\t' && c != '\r';
-         });
+  return reads_like_text({start, static_cast<std::size_t>(stream.gcount())});
 }
 
 bool is_text_form(const std::filesystem::path& file) {
@@ -57,25 +63,31 @@ void require_readable(const std::filesystem::path& file) {
   }
 }
 
-ir::Module load_text(const std::filesystem::path& file) {
-  if (std::filesystem::file_size(file) > largest_text) {
+void require_size_of_text(std::uintmax_t bytes, std::string_view name) {
+  if (bytes > largest_text)
     throw Error(ErrorKind::Malformed,
-                fmt::format("{}: a text of more than {} bytes is no module; large constants belong in files", file.string(), largest_text));
-  }
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+                fmt::format("{}: a text of more than {} bytes is no module; large constants belong in files", name, largest_text));
+}
+
+ir::Module parse_text(std::string_view text, const std::string& name, [[maybe_unused]] const std::optional<std::filesystem::path>& folder) {
   ir::ParseOptions options;
-  options.source_name = file.filename().string();
+  options.source_name = name;
 #ifdef ANYDIM_ONNX
-  const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   options.files = [data = std::make_shared<frontends::ExternalData>(folder)](
-                      const std::string& name, std::int64_t offset, std::int64_t length, ir::DType dtype, std::vector<std::int64_t> dims) {
-    return data->load(name, dtype, std::move(dims), {name, offset, length});
+                      const std::string& file, std::int64_t offset, std::int64_t length, ir::DType dtype, std::vector<std::int64_t> dims) {
+    return data->load(file, dtype, std::move(dims), {file, offset, length});
   };
 #endif
   ir::Module module = ir::parse(text, options);
   ir::verify(module, {.kind = ErrorKind::Malformed, .types_inferred = false, .stage = options.source_name});
   return module;
+}
+
+ir::Module load_text(const std::filesystem::path& file) {
+  require_size_of_text(std::filesystem::file_size(file), file.string());
+  std::ifstream stream(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  return parse_text(text, file.filename().string(), file.has_parent_path() ? file.parent_path() : std::filesystem::path("."));
 }
 
 }  // namespace
@@ -87,6 +99,19 @@ ir::Module load_model(const std::filesystem::path& file) {
   return frontends::read_onnx(file);
 #else
   throw Error(ErrorKind::Resource, fmt::format("{}: this build has no ONNX reader; give a module in text form", file.string()));
+#endif
+}
+
+ir::Module load_model_bytes(std::span<const std::byte> bytes, const std::optional<std::filesystem::path>& folder) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (reads_like_text(text.substr(0, read_to_tell))) {
+    require_size_of_text(text.size(), "the model");
+    return parse_text(text, "the model", folder);
+  }
+#ifdef ANYDIM_ONNX
+  return frontends::read_onnx(bytes, folder);
+#else
+  throw Error(ErrorKind::Resource, "the model: this build has no ONNX reader; give a module in text form");
 #endif
 }
 

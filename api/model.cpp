@@ -137,6 +137,7 @@ std::shared_ptr<const RaggedProgram> Model::ragged(std::shared_ptr<const Cancell
   auto ragged = std::make_shared<RaggedProgram>();
   ragged->inputs = inputs_of(entry);
   ragged->inputs.resize(plan.ragged_inputs.size());
+  ragged->outputs = outputs_of(entry);
   ragged->input_rows = plan.ragged_inputs;
   ragged->output_rows = plan.ragged_results;
   ragged->vectors = vectors_of(*result.packed, ragged->inputs.size());
@@ -171,14 +172,16 @@ void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
   tracer_ = recorder_ == nullptr ? nullptr : std::make_shared<const CallTracer>(*model_);
 }
 
-std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs) {
+std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs, std::span<const ResultPlace> places) {
   std::vector<ir::Tensor> outputs;
   try {
-    outputs = call(inputs);
+    check_places(places, model_->output_names_, inputs);
+    outputs = call(inputs, bytes_of(places));
   } catch (...) {
     counters_->add_failure();
     throw;
   }
+  settle(outputs, places, model_->output_names_);
   model_->declared_results_->check(model_->inputs_, inputs, outputs, model_->options_.warn);
   if (recorder_ == nullptr) return outputs;
   // The padded program that stands in for a packed one has regions of its own, which are not tuned.
@@ -196,19 +199,19 @@ runtime::Context& ModelContext::serving(std::optional<runtime::Context>& context
   return *context;
 }
 
-std::vector<ir::Tensor> ModelContext::call(const std::vector<ir::Tensor>& inputs) {
+std::vector<ir::Tensor> ModelContext::call(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places) {
   const std::uint64_t begun = clock_ticks();
   packed_rows_.reset();
   const std::int64_t given = model_->packing() ? inputs.at(model_->packing()->mask).elements() : 0;
   if (model_->packing()) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
-      std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors);
+      std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors, places);
       packed_rows_ = packed->tokens;
       count(CallWay::Packed, begun, packed_, given);
       return outputs;
     }
   }
-  std::vector<ir::Tensor> outputs = serving(padded_, model_->padded(cancellation_)).run(inputs);
+  std::vector<ir::Tensor> outputs = serving(padded_, model_->padded(cancellation_)).run(inputs, places);
   count(CallWay::Padded, begun, padded_, given);
   return outputs;
 }
@@ -223,14 +226,17 @@ void ModelContext::count(CallWay way, std::uint64_t begun, const std::optional<r
                   .held_bytes = memory.arena + memory.pool + memory.scratch});
 }
 
-std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets) try {
+std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets,
+                                                 std::span<const ResultPlace> places) try {
   const std::uint64_t begun = clock_ticks();
   packed_rows_.reset();
   const auto ragged = model_->ragged(cancellation_);
   const std::vector<ir::Tensor> call = ragged_call(*ragged, inputs, offsets);
   if (!ragged_) ragged_.emplace(ragged->executable);
   ragged_->cancel_by(cancellation_);
-  std::vector<ir::Tensor> outputs = ragged_->run(call);
+  check_places(places, model_->output_names_, call);
+  std::vector<ir::Tensor> outputs = ragged_->run(call, bytes_of(places));
+  settle(outputs, places, model_->output_names_);
   packed_rows_ = offsets.integer_at(offsets.elements() - 1);
   count(CallWay::Ragged, begun, ragged_, *packed_rows_);
   return outputs;

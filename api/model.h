@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "api/declared_results.h"
 #include "api/inputs.h"
 #include "api/ragged.h"
+#include "api/result_places.h"
 #include "api/statistics.h"
 #include "runtime/batcher.h"
 #include "runtime/packing.h"
@@ -88,11 +90,13 @@ class ModelContext {
  public:
   explicit ModelContext(std::shared_ptr<const Model> model);
 
-  // Inputs in the order of Model::inputs(). Throws as runtime::Context::run does.
-  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs);
+  // Inputs in the order of Model::inputs(), places in that of Model::output_names(); fewer leave the rest wherever they like. Results of places are computed there where the
+  // program allows it, and have no owner. Throws as runtime::Context::run, check_places and settle do.
+  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs, std::span<const ResultPlace> places = {});
   // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with rows hold those of the texts, end to end; the others are as run() gives them.
   // Throws what ragged() and ragged_call() throw.
-  std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets);
+  std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets,
+                                     std::span<const ResultPlace> places = {});
   // The sizes of every call of run() that succeeds from here on are added to the recorder's trace (api/recording.h), which other contexts may share; null: no longer.
   void record(std::shared_ptr<tuner::TraceRecorder> recorder);
   // Calls and what they compile first throw Error{Cancelled} where it asks for it; null: no longer.
@@ -101,7 +105,7 @@ class ModelContext {
   std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
 
  private:
-  std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs);
+  std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places);
   void count(CallWay way, std::uint64_t begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given);
   runtime::Context& serving(std::optional<runtime::Context>& context, const std::shared_ptr<const runtime::Executable>& executable);
 

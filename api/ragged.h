@@ -17,6 +17,7 @@ namespace anydim {
 struct RaggedProgram {
   std::shared_ptr<const runtime::Executable> executable{};
   std::vector<InputInfo> inputs{};                // the model's without its mask; (tokens, ..) in place of (batch, sequence, ..)
+  std::vector<InputInfo> outputs{};               // the model's, likewise
   std::vector<bool> input_rows{}, output_rows{};  // which have tokens as their first dim; the others are as the padded model has them
   std::vector<runtime::RowVector> vectors{};      // what the executable takes after the inputs
   bool first_rows = false;                        // a text without tokens has no result

@@ -27,6 +27,13 @@ std::filesystem::path default_database(const CompileOptions& options) {
   return folder.empty() ? folder : folder / "tuning.db";
 }
 
+void use_own_database(CompileOptions& options) {
+  const std::filesystem::path database = default_database(options);
+  if (database.empty()) return;
+  options.database = database;
+  options.database_optional = true;
+}
+
 namespace {
 
 // Where the environment differs from another one: "threads 4, here 2".

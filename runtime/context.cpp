@@ -29,7 +29,7 @@ void Context::record_launches(bool wanted) {
   session_->record(wanted);
 }
 
-std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs) {
+std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places) {
   refresh_tables();
   records_.clear();
   exact_.clear();
@@ -38,6 +38,7 @@ std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs) {
   slots_.resize(index_of(program_.slots));
   executable_->input_binding().bind(inputs, slots_);
   session_->begin(inputs);
+  if (!places.empty()) session_->offer(places);
   run_code();
   std::vector<ir::Tensor> outputs = session_->finish(slots_at_work());
   const std::vector<LaunchTiming>& timings = session_->timings();

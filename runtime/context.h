@@ -41,8 +41,8 @@ class Context {
 
   // Inputs in the order of Program::inputs; they are read where they lie. Outputs in the order of Program::outputs.
   // Throws Error{Inputs} where inputs don't fit or a check fails, Error{Resource} over the memory limit or out of memory; the context can
-  // be used again after either. Throws Error{Internal} where a device is lost, then and in every later call.
-  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs);
+  // be used again after either. Throws Error{Internal} where a device is lost, then and in every later call. `places`: DeviceSession::offer.
+  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places = {});
 
   // Calls of run() ask it before each instruction and throw Error{Cancelled}; null: no longer.
   void cancel_by(std::shared_ptr<const Cancellation> cancellation) { cancellation_ = std::move(cancellation); }

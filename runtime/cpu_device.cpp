@@ -51,10 +51,13 @@ class CpuSession : public DeviceSession {
     timings_.clear();
     std::ranges::fill(outputs_, nullptr);
     inputs_ = &inputs;
+    offered_ = {};
     frames_.begin();
     for (std::size_t i = 0; i < program_.inputs.size(); ++i)
       if (program_.inputs[i].buffer >= 0) frames_.lend(program_.inputs[i].buffer, inputs[i].bytes().data());
   }
+
+  void offer(std::span<const std::span<std::byte>> places) override { offered_ = places; }
 
   void place(std::size_t index, std::span<const std::int64_t> slots) override {
     frames_.place(index, slots);
@@ -62,8 +65,7 @@ class CpuSession : public DeviceSession {
       const std::int32_t b = program_.outputs[index_of(o)].buffer;
       const std::int64_t bytes = slots[index_of(program_.buffers[index_of(b)].bytes)];
       budget_.spend(&CallMemory::outputs, bytes);
-      outputs_[index_of(o)] =
-          memory_->apart() ? memory_->take(static_cast<std::size_t>(bytes)) : output_blocks_.take(static_cast<std::size_t>(bytes));
+      outputs_[index_of(o)] = output_memory(o, static_cast<std::size_t>(bytes));
       frames_.lend(b, outputs_[index_of(o)].get());
     }
   }
@@ -100,6 +102,12 @@ class CpuSession : public DeviceSession {
   CallMemory memory() const override { return budget_.most(); }
 
  private:
+  std::shared_ptr<std::byte> output_memory(std::int32_t output, std::size_t bytes) {
+    if (const std::size_t o = index_of(output); o < offered_.size() && offered_[o].data() != nullptr && offered_[o].size() >= bytes)
+      return {std::shared_ptr<std::byte>(), offered_[o].data()};
+    return memory_->apart() ? memory_->take(bytes) : output_blocks_.take(bytes);
+  }
+
   std::byte* scratch_for(std::int64_t stride) {
     std::int64_t all = 0;
     if (__builtin_mul_overflow(stride, std::int64_t{executable_.pool().threads()}, &all))
@@ -160,7 +168,8 @@ class CpuSession : public DeviceSession {
   const std::vector<ir::Tensor>* inputs_ = nullptr;  // of the call at work
   GrowingMemory scratch_;
   BlockPool output_blocks_;
-  std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here
+  std::vector<std::shared_ptr<std::byte>> outputs_;  // of the call at work, where allocated here or offered
+  std::span<const std::span<std::byte>> offered_;    // for the call at work
   MemoryBudget budget_;
   std::unique_ptr<FrameMemory> memory_;
   Frames frames_;

@@ -63,6 +63,9 @@ class DeviceSession {
  public:
   virtual ~DeviceSession() = default;
   virtual void begin(const std::vector<ir::Tensor>& inputs) = 0;
+  // After begin(): memory of the caller's for the call's results, by output, which lives until finish(); an empty span: none. A result may be computed there where it
+  // fits, and is then handed over without an owner; a device is free to ignore it.
+  virtual void offer(std::span<const std::span<std::byte>>) {}
   // A stage has run and its checks hold: buffers and outputs that became known get memory. Throws Error{Resource}.
   virtual void place(std::size_t stage, std::span<const std::int64_t> slots) = 0;
   // May be carried out as late as the next fetch() or finish(), which then also throw what a device check found (Error{Inputs}).

@@ -19,6 +19,7 @@ LAYERS = {
     "runtime": (["ir"], ["xxhash.h"]),
     "tuner": (["ir", "runtime"], ["sqlite3.h", "nlohmann/", "mpi.h"]),
     "api": (["ir", "frontends", "passes", "codegen_cpu", "codegen_cuda", "runtime", "tuner"], []),
+    "capi": (["api", "ir"], []),
     "tools": (["api"], ["CLI/", "nlohmann/"]),
 }
 FOLDERS = {*LAYERS, "tests", "bench"}
@@ -26,7 +27,7 @@ LIBRARIES = {library for _, libraries in LAYERS.values() for library in librarie
 SYSTEM = ("fmt/", "sys/", "linux/", "asm/", "arpa/", "net/", "netinet/")
 
 MAXIMUM_LINES = 600
-TEXT = {".h", ".cpp", ".def", ".py", ".sh", ".cmake", ".md", ".txt", ".json", ".test"}
+TEXT = {".h", ".hpp", ".cpp", ".c", ".def", ".py", ".sh", ".cmake", ".md", ".txt", ".json", ".test"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 NOTE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home)/")
@@ -62,7 +63,7 @@ def include_fault(folder, quote, header):
 
 def check_layering(root, path, text):
     folder = path.relative_to(root).parts[0]
-    if folder not in LAYERS or path.suffix not in {".h", ".cpp", ".def"}:
+    if folder not in LAYERS or path.suffix not in {".h", ".cpp", ".c", ".def"}:
         return
     for number, line in enumerate(text.splitlines(), 1):
         match = INCLUDE.match(line)
@@ -118,7 +119,7 @@ def check_tables(root):
 def check_lists(root, files):
     """A source file that no CMakeLists.txt on its way up names would never be built."""
     for path in files:
-        if path.suffix != ".cpp":
+        if path.suffix not in {".cpp", ".c"}:
             continue
         for folder in path.parents:
             build = folder / "CMakeLists.txt"

@@ -4,6 +4,8 @@
 set -euo pipefail
 
 packages=(
+  # packages and what holds the ABI
+  binutils dpkg-dev file lintian abigail-tools pkg-config
   # compilers and build tools
   clang-19 lld-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev cmake ninja-build ccache git ca-certificates
   # libraries

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 
 #include "tools/output.h"
 
@@ -53,40 +52,11 @@ CompileOptions compile_options(const CommonOptions& options) {
   compile.threads = options.threads;
   if (!options.cpu_level.empty()) compile.cpu_level = options.cpu_level;
   if (!options.cache_folder.empty()) compile.cache_folder = options.cache_folder;
-  if (!options.database.empty()) {
-    compile.database = options.database;
-  } else if (const auto database = default_database(compile); !database.empty()) {
-    compile.database = database;
-    compile.database_optional = true;
-  }
+  if (options.database.empty()) use_own_database(compile);
+  else compile.database = options.database;
   if (!options.memory_limit.empty()) compile.memory_limit = parse_size(options.memory_limit, "--memory-limit");
   compile.warn = warning_log(options.quiet);
   return compile;
-}
-
-std::int64_t parse_size(std::string_view text, std::string_view option) {
-  const auto wrong = [&] {
-    return Error(ErrorKind::CommandLine, fmt::format("{} {} is not a size such as 1000000, 512M or 2GiB", option, text));
-  };
-  std::int64_t number = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc{} || number < 0) throw wrong();
-  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (unit.ends_with("iB")) {
-    unit.remove_suffix(2);
-    if (unit.empty()) throw wrong();
-  } else if (unit.ends_with("B")) {
-    unit.remove_suffix(1);
-  }
-  constexpr std::string_view units = "KMGT";
-  int shift = 0;
-  if (!unit.empty()) {
-    const std::size_t found = units.find(unit);
-    if (unit.size() != 1 || found == std::string_view::npos) throw wrong();
-    shift = 10 * static_cast<int>(found + 1);
-  }
-  if (number > (INT64_MAX >> shift)) throw wrong();
-  return number << shift;
 }
 
 runtime::Warning warning_log(bool quiet) {

@@ -38,9 +38,6 @@ void add_common_options(CLI::App& command, CommonOptions& options);
 // Throws Error{CommandLine} for what this build does not do, Error{Resource} for a device that it lacks.
 CompileOptions compile_options(const CommonOptions& options);
 
-// "512M", "2GiB", "1000000": bytes, units of 1024. Throws Error{CommandLine}.
-std::int64_t parse_size(std::string_view text, std::string_view option);
-
 // Warnings on standard error; none where quiet.
 runtime::Warning warning_log(bool quiet);
 

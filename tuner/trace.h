@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace anydim::tuner {
@@ -75,6 +76,16 @@ class TraceRecorder {
   Trace trace() const {
     const std::lock_guard lock(mutex_);
     return trace_;
+  }
+  // What was added up to now; the recorder starts anew.
+  Trace take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(trace_, Trace(trace_.inputs(), trace_.symbols()));
+  }
+  // Of the same model.
+  void merge(const Trace& other) {
+    const std::lock_guard lock(mutex_);
+    trace_.merge(other);
   }
 
  private:

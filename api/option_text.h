@@ -1,0 +1,25 @@
+// Compile options as words, for those who have them as text: the C interface, bindings of other languages, configuration files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/options.h"
+
+namespace anydim {
+
+// Sets one option. `dim`, `output` and `policy` may be set several times, each adds one. Throws Error{CommandLine} that names the options there are, or what
+// the option takes; then nothing changes.
+void set_option(CompileOptions& options, std::string_view name, std::string_view value);
+
+struct OptionInfo {
+  std::string_view name, takes;  // e.g. "threads", "a number from 1 to 1024"
+};
+std::vector<OptionInfo> option_infos();  // by name
+
+// "512M", "2GiB", "1000000": bytes, units of 1024. Throws Error{CommandLine} that begins with `option`.
+std::int64_t parse_size(std::string_view text, std::string_view option);
+
+}  // namespace anydim

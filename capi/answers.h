@@ -1,0 +1,38 @@
+// Structs that the library fills for the caller, whose header may be older or newer than the library.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "capi/status.h"
+
+namespace anydim::capi {
+
+// What version 1 of the interface had; a caller never has less.
+template <typename Answer>
+inline constexpr std::size_t first_size = sizeof(Answer);
+
+// Throws Error{CommandLine} where `answer` is NULL or its struct_size is not set.
+template <typename Answer>
+void require_answer(const Answer* answer, std::string_view argument) {
+  require_pointer(answer, argument);
+  if (answer->struct_size < first_size<Answer>)
+    throw Error(ErrorKind::CommandLine, fmt::format("{}->struct_size is {}: expected sizeof(*{}), which is at least {}", argument,
+                                                    answer->struct_size, argument, first_size<Answer>));
+}
+
+// As much of `filled` as the caller's struct has room for; members that this library does not know become zero.
+template <typename Answer>
+void give_answer(const Answer& filled, Answer* answer) {
+  const std::size_t wanted = answer->struct_size, known = std::min(wanted, sizeof(Answer));
+  auto* const bytes = reinterpret_cast<std::byte*>(answer);
+  std::memcpy(bytes, &filled, known);
+  std::memset(bytes + known, 0, wanted - known);
+  answer->struct_size = wanted;
+}
+
+}  // namespace anydim::capi

@@ -1,0 +1,242 @@
+// Contexts, their calls, and results and traces that come of them.
+#include <fmt/format.h>
+
+#include <mutex>
+#include <optional>
+
+#include "api/recording.h"
+#include "capi/answers.h"
+#include "capi/buffers.h"
+#include "capi/functions.h"
+#include "capi/model.h"
+#include "capi/options.h"
+#include "ir/printable.h"
+
+namespace anydim::capi {
+
+struct ContextObject {
+  explicit ContextObject(std::shared_ptr<const ModelObject> of) : model(std::move(of)), context(model->model()) {}
+  const std::shared_ptr<const ModelObject> model;
+  std::shared_ptr<const Cancellation> cancellation;
+  ModelContext context;
+  std::mutex at_work;  // of everything but `model`
+};
+
+struct ResultsObject {
+  std::shared_ptr<const std::vector<std::string>> names;  // not the model, whose weights would stay
+  std::vector<ir::Tensor> tensors;
+};
+
+struct TraceObject {
+  explicit TraceObject(std::shared_ptr<const ModelObject> of) : model(std::move(of)) {
+    recorder = std::make_shared<tuner::TraceRecorder>(trace_of(*model->model()));
+  }
+  const std::shared_ptr<const ModelObject> model;
+  std::shared_ptr<tuner::TraceRecorder> recorder;
+};
+
+template <>
+struct HandleTraits<anydim_context> {
+  using Object = ContextObject;
+  static constexpr HandleKind kind = HandleKind::Context;
+};
+template <>
+struct HandleTraits<anydim_results> {
+  using Object = ResultsObject;
+  static constexpr HandleKind kind = HandleKind::Results;
+};
+template <>
+struct HandleTraits<anydim_trace> {
+  using Object = TraceObject;
+  static constexpr HandleKind kind = HandleKind::Trace;
+};
+
+namespace {
+
+// A context while one function uses it.
+class Busy {
+ public:
+  explicit Busy(const anydim_context* context) : object_(object_of(context)), lock_(object_->at_work, std::try_to_lock) {
+    if (!lock_.owns_lock())
+      throw Error(ErrorKind::CommandLine, "the context is at work on another thread: give each thread a context of its own");
+  }
+  ContextObject* operator->() const { return object_.get(); }
+
+ private:
+  std::shared_ptr<ContextObject> object_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// The caller's offsets, read where they lie.
+ir::Tensor offsets_tensor(const std::int64_t* offsets, std::size_t count) {
+  require_pointer(offsets, "offsets");
+  const std::span values(offsets, count);
+  return {ir::DType::I64, {static_cast<std::int64_t>(count)}, std::as_bytes(values), nullptr};
+}
+
+struct Offsets {
+  const std::int64_t* values;
+  std::size_t count;
+};
+
+std::vector<ir::Tensor> run_model(ContextObject& object, std::span<const anydim_input> inputs, const std::optional<Offsets>& offsets,
+                                  std::span<const ResultPlace> places) {
+  const Model& model = *object.model->model();
+  if (!offsets) return object.context.run(tensors_of(inputs, model.inputs()), places);
+  const ir::Tensor rows = offsets_tensor(offsets->values, offsets->count);
+  return object.context.run_ragged(tensors_of(inputs, model.ragged(object.cancellation)->inputs), rows, places);
+}
+
+void run_into(anydim_context* context, std::span<const anydim_input> inputs, const std::optional<Offsets>& offsets,
+              std::span<anydim_output> outputs) {
+  const Busy busy(context);
+  const Model& model = *busy->model->model();
+  const WantedOutputs wanted = places_of(outputs, offsets ? model.ragged(busy->cancellation)->outputs : model.outputs());
+  report_outputs(run_model(*busy.operator->(), inputs, offsets, wanted.places), wanted, outputs);
+}
+
+bool lies_in(const ir::Tensor& tensor, std::span<const anydim_input> inputs) {
+  const auto place = reinterpret_cast<std::uintptr_t>(tensor.bytes().data());
+  return std::ranges::any_of(inputs, [&](const anydim_input& input) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(input.data);
+    return place >= begin && place - begin < input.size;
+  });
+}
+
+ir::Tensor copied(const ir::Tensor& tensor) {
+  ir::Tensor copy(tensor.dtype(), tensor.dims());
+  std::ranges::copy(tensor.bytes(), copy.mutable_bytes().begin());
+  return copy;
+}
+
+void run_owned(anydim_context* context, std::span<const anydim_input> inputs, const std::optional<Offsets>& offsets,
+               anydim_results** results) {
+  require_pointer(results, "results");
+  *results = nullptr;
+  const Busy busy(context);
+  std::vector<ir::Tensor> tensors = run_model(*busy.operator->(), inputs, offsets, {});
+  // An input that is a result as it is would go with the caller's buffer.
+  for (ir::Tensor& tensor : tensors)
+    if (lies_in(tensor, inputs)) tensor = copied(tensor);
+  *results = make_handle<anydim_results>(std::make_shared<ResultsObject>(ResultsObject{busy->model->output_names(), std::move(tensors)}));
+}
+
+}  // namespace
+
+anydim_status* context_create(const anydim_model* model, anydim_context** context) noexcept {
+  return guarded("context_create", [&] {
+    require_pointer(context, "context");
+    *context = nullptr;
+    *context = make_handle<anydim_context>(std::make_shared<ContextObject>(object_of(model)));
+  });
+}
+
+anydim_status* context_release(anydim_context* context) noexcept {
+  return guarded("context_release", [&] { release_handle(context); });
+}
+
+anydim_status* context_set_cancellation(anydim_context* context, anydim_cancellation* cancellation) noexcept {
+  return guarded("context_set_cancellation", [&] {
+    const Busy busy(context);
+    busy->cancellation = optional_object_of(cancellation);
+    busy->context.cancel_by(busy->cancellation);
+  });
+}
+
+anydim_status* context_set_trace(anydim_context* context, anydim_trace* trace) noexcept {
+  return guarded("context_set_trace", [&] {
+    const Busy busy(context);
+    const auto object = optional_object_of(trace);
+    if (object != nullptr && object->model->model() != busy->model->model())
+      throw Error(ErrorKind::CommandLine, "the trace was made of another model than the context: make one of the context's model");
+    busy->context.record(object == nullptr ? nullptr : object->recorder);
+  });
+}
+
+anydim_status* context_run(anydim_context* context, const anydim_input* inputs, std::size_t input_count, anydim_output* outputs,
+                           std::size_t output_count) noexcept {
+  return guarded("context_run", [&] { run_into(context, {inputs, input_count}, std::nullopt, {outputs, output_count}); });
+}
+
+anydim_status* context_run_owned(anydim_context* context, const anydim_input* inputs, std::size_t input_count,
+                                 anydim_results** results) noexcept {
+  return guarded("context_run_owned", [&] { run_owned(context, {inputs, input_count}, std::nullopt, results); });
+}
+
+anydim_status* context_run_ragged(anydim_context* context, const anydim_input* inputs, std::size_t input_count, const std::int64_t* offsets,
+                                  std::size_t offset_count, anydim_output* outputs, std::size_t output_count) noexcept {
+  return guarded("context_run_ragged",
+                 [&] { run_into(context, {inputs, input_count}, Offsets{offsets, offset_count}, {outputs, output_count}); });
+}
+
+anydim_status* context_run_ragged_owned(anydim_context* context, const anydim_input* inputs, std::size_t input_count,
+                                        const std::int64_t* offsets, std::size_t offset_count, anydim_results** results) noexcept {
+  return guarded("context_run_ragged_owned", [&] { run_owned(context, {inputs, input_count}, Offsets{offsets, offset_count}, results); });
+}
+
+anydim_status* context_packed_rows(const anydim_context* context, std::int64_t* rows) noexcept {
+  return guarded("context_packed_rows", [&] {
+    const Busy busy(context);
+    require_pointer(rows, "rows");
+    *rows = busy->context.packed_rows().value_or(-1);
+  });
+}
+
+anydim_status* results_count(const anydim_results* results, std::size_t* count) noexcept {
+  return guarded("results_count", [&] {
+    const auto object = object_of(results);
+    require_pointer(count, "count");
+    *count = object->tensors.size();
+  });
+}
+
+anydim_status* results_tensor(const anydim_results* results, std::size_t index, anydim_tensor* tensor) noexcept {
+  return guarded("results_tensor", [&] {
+    const auto object = object_of(results);
+    require_answer(tensor, "tensor");
+    if (index >= object->tensors.size())
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("argument 'index' is {}, and there are {} results: expected less", index, object->tensors.size()));
+    const ir::Tensor& found = object->tensors[index];
+    give_answer(anydim_tensor{.struct_size = sizeof(anydim_tensor),
+                              .name = object->names->at(index).c_str(),
+                              .dims = found.dims().data(),
+                              .data = found.bytes().data(),
+                              .size = found.bytes().size(),
+                              .rank = static_cast<std::uint32_t>(found.rank()),
+                              .dtype = dtype_of(found.dtype())},
+                tensor);
+  });
+}
+
+anydim_status* results_release(anydim_results* results) noexcept {
+  return guarded("results_release", [&] { release_handle(results); });
+}
+
+anydim_status* trace_create(const anydim_model* model, anydim_trace** trace) noexcept {
+  return guarded("trace_create", [&] {
+    require_pointer(trace, "trace");
+    *trace = nullptr;
+    *trace = make_handle<anydim_trace>(std::make_shared<TraceObject>(object_of(model)));
+  });
+}
+
+anydim_status* trace_write(anydim_trace* trace, const char* file) noexcept {
+  return guarded("trace_write", [&] {
+    const auto object = object_of(trace);
+    require_pointer(file, "file");
+    const tuner::Trace taken = object->recorder->take();
+    try {
+      tuner::record_trace(file, taken);
+    } catch (...) {
+      object->recorder->merge(taken);
+      throw;
+    }
+  });
+}
+
+anydim_status* trace_release(anydim_trace* trace) noexcept {
+  return guarded("trace_release", [&] { release_handle(trace); });
+}
+
+}  // namespace anydim::capi

@@ -1,0 +1,37 @@
+// Options and cancellations behind their handles.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "api/options.h"
+#include "capi/status.h"
+
+namespace anydim::capi {
+
+class OptionsObject {
+ public:
+  void set(std::string_view name, std::string_view value);  // throws Error{CommandLine}
+  void set_warning(anydim_warning warning, void* user);
+  // As the command would compile: by the user's own tuning database unless one, or no folder for it, was named.
+  CompileOptions for_compilation() const;
+
+ private:
+  mutable std::mutex mutex_;
+  CompileOptions options_;
+  bool database_named_ = false;
+};
+
+template <>
+struct HandleTraits<anydim_options> {
+  using Object = OptionsObject;
+  static constexpr HandleKind kind = HandleKind::Options;
+};
+
+template <>
+struct HandleTraits<anydim_cancellation> {
+  using Object = Cancellation;
+  static constexpr HandleKind kind = HandleKind::Cancellation;
+};
+
+}  // namespace anydim::capi

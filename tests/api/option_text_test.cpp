@@ -1,0 +1,88 @@
+// Options as words: what each row of the table takes, and what it says of anything else.
+#include "api/option_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace anydim {
+namespace {
+
+std::string refusal(std::string_view name, std::string_view value) {
+  CompileOptions options;
+  try {
+    set_option(options, name, value);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(OptionText, EachRowSetsItsField) {
+  CompileOptions options;
+  set_option(options, "background", "off");
+  set_option(options, "cpu_level", "avx2");
+  set_option(options, "device", "cuda");
+  set_option(options, "dim", "batch=1:4");
+  set_option(options, "dim", "sequence=1:512:8");
+  set_option(options, "f32_products", "tf32");
+  set_option(options, "masked_rows", "zero");
+  set_option(options, "memory_limit", "512M");
+  set_option(options, "output", "rows");
+  set_option(options, "output", "mean");
+  set_option(options, "policy", "matmul_3=exact");
+  set_option(options, "precision", "bf16");
+  set_option(options, "threads", "7");
+  EXPECT_FALSE(options.background);
+  EXPECT_EQ(options.cpu_level, "avx2");
+  EXPECT_EQ(options.device, DeviceKind::Cuda);
+  ASSERT_EQ(options.dims.size(), 2u);
+  EXPECT_EQ(options.dims[1].multiple, 8);
+  EXPECT_EQ(options.f32_products, F32Products::Tf32);
+  EXPECT_EQ(options.masked_rows, MaskedRows::Zero);
+  EXPECT_EQ(options.memory_limit, std::int64_t{512} << 20);
+  EXPECT_EQ(options.outputs, (std::vector<std::string>{"rows", "mean"}));
+  EXPECT_EQ(options.policies, (std::vector<PolicyChoice>{{"matmul_3", Policy::Exact}}));
+  EXPECT_EQ(options.precision, ir::DType::BF16);
+  EXPECT_EQ(options.threads, 7);
+}
+
+TEST(OptionText, NoneTurnsWhatIsOnDiskOff) {
+  CompileOptions options;
+  set_option(options, "cache_folder", "some/folder");
+  EXPECT_EQ(options.cache_folder, "some/folder");
+  set_option(options, "cache_folder", "none");
+  EXPECT_FALSE(options.cache_folder);
+  EXPECT_FALSE(options.keep_kernels);
+  options.database_optional = true;
+  set_option(options, "database", "some.db");
+  EXPECT_EQ(options.database, "some.db");
+  EXPECT_FALSE(options.database_optional);
+  set_option(options, "database", "none");
+  EXPECT_FALSE(options.database);
+}
+
+TEST(OptionText, AnUnknownOptionNamesThoseThereAre) {
+  EXPECT_EQ(refusal("treads", "2"),
+            "there is no option 'treads'; there are background, cache_folder, cpu_level, database, device, dim, f32_products, masked_rows, "
+            "memory_limit, output, policy, precision, threads");
+  EXPECT_TRUE(std::ranges::is_sorted(option_infos(), {}, &OptionInfo::name));
+}
+
+TEST(OptionText, AWrongValueNamesWhatTheOptionTakes) {
+  EXPECT_EQ(refusal("threads", "many"), "option 'threads' cannot be 'many': it takes a number from 1 to 1024");
+  EXPECT_EQ(refusal("precision", "f8"), "option 'precision' cannot be 'f8': it takes f32, bf16, f16 or int8");
+  EXPECT_EQ(
+      refusal("dim", "sequence"),
+      "option 'dim' cannot be 'sequence': it takes NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512");
+  for (const char* value : {"", "0", "1025", "2 ", "-1", "99999999999"}) EXPECT_NE(refusal("threads", value), "taken") << value;
+  for (const char* value : {"", "M", "-1", "1.5G", "1iB", "9223372036854775807K"})
+    EXPECT_NE(refusal("memory_limit", value), "taken") << value;
+  for (const OptionInfo& info : option_infos()) EXPECT_NE(refusal(info.name, "").find(info.takes), std::string::npos) << info.name;
+}
+
+}  // namespace
+}  // namespace anydim
