@@ -8,6 +8,7 @@
 
 #include "api/compile.h"
 #include "api/explain.h"
+#include "api/explain_model.h"
 #include "api/gpu_bench.h"
 #include "api/inputs.h"
 #include "api/load.h"

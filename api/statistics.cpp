@@ -91,9 +91,14 @@ MemoryCeiling Model::memory_ceiling(const Extents& shapes) const {
   const ir::SymbolValues values = symbols_of_shapes(*this, shapes);
   MemoryCeiling ceiling;
   ceiling.arena_bytes = 0;
+  std::shared_ptr<const RaggedProgram> ragged;
+  {
+    const std::lock_guard lock(mutex_);
+    ragged = ragged_;
+  }
   for (const auto& executable : compiled()) {
     ceiling.constant_bytes += executable->constant_bytes();
-    if (executable->program().inputs.size() < inputs_.size()) continue;  // the ragged one, whose calls have no such shapes
+    if (ragged != nullptr && executable == ragged->executable) continue;  // whose calls have no such shapes
     const ir::Program& program = executable->program();
     ir::SymbolTable symbols = program.symbols;
     for (const auto& [name, value] : values)

@@ -73,4 +73,5 @@ def main():
           f"99th percentile {numpy.percentile(lengths, 99):.0f}, longest {lengths.max()}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,16 +1,16 @@
-# anydim_fmt, anydim_xxhash: libraries that several folders use. Shared ones as Debian installs them; in a slim build (ANYDIM_SLIM) all
-# of them, and the C++ library, become part of the command, which then needs the C library alone: NVRTC, the CUDA driver and cuBLASLt are
-# opened at run time.
+# anydim_fmt, anydim_xxhash: libraries that several folders use. Shared ones as Debian installs them; in a self-contained build
+# (ANYDIM_SELF_CONTAINED) they become part of what is built, which then needs the C and C++ libraries alone (and protobuf's, which Debian has no
+# static one of for shared objects), in a slim one (ANYDIM_SLIM) the C library alone: NVRTC, the CUDA driver and cuBLASLt are opened at run time.
 find_package(fmt REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 add_library(anydim_fmt INTERFACE)
 add_library(anydim_xxhash INTERFACE)
 target_include_directories(anydim_xxhash SYSTEM INTERFACE "${XXHASH_INCLUDE_DIR}")
-if(ANYDIM_SLIM)
+if(ANYDIM_SELF_CONTAINED)
   # Debian has no static fmt, but its headers hold everything. What uses them is compiled as for the shared
   # libraries, so that a compiler cache that has seen another build serves this one.
-  set(source "${CMAKE_BINARY_DIR}/generated/slim_libraries.cpp")
+  set(source "${CMAKE_BINARY_DIR}/generated/fmt_functions.cpp")
   file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT [[
 #include <fmt/format-inl.h>
 
@@ -27,19 +27,21 @@ template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<F
 }  // namespace detail
 FMT_END_NAMESPACE
 ]])
-  add_library(anydim_slim_libraries STATIC "${source}")
-  target_compile_options(anydim_slim_libraries PRIVATE -w)
+  add_library(anydim_fmt_functions STATIC "${source}")
+  target_compile_options(anydim_fmt_functions PRIVATE -w)
   get_target_property(definitions fmt::fmt INTERFACE_COMPILE_DEFINITIONS)
   if(definitions)
-    target_compile_definitions(anydim_slim_libraries PRIVATE ${definitions})
+    target_compile_definitions(anydim_fmt_functions PRIVATE ${definitions})
     target_compile_definitions(anydim_fmt INTERFACE ${definitions})
   endif()
-  target_link_libraries(anydim_fmt INTERFACE anydim_slim_libraries Threads::Threads)
+  target_link_libraries(anydim_fmt INTERFACE anydim_fmt_functions Threads::Threads)
   find_library(XXHASH_STATIC_LIBRARY libxxhash.a REQUIRED)
   target_link_libraries(anydim_xxhash INTERFACE "${XXHASH_STATIC_LIBRARY}")
-  add_link_options(-static-libstdc++ -static-libgcc -Wl,-s)
 else()
   target_link_libraries(anydim_fmt INTERFACE fmt::fmt)
   find_library(XXHASH_LIBRARY xxhash REQUIRED)
   target_link_libraries(anydim_xxhash INTERFACE "${XXHASH_LIBRARY}")
+endif()
+if(ANYDIM_SLIM)
+  add_link_options(-static-libstdc++ -static-libgcc -Wl,-s)
 endif()

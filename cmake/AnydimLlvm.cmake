@@ -7,6 +7,12 @@ set(CMAKE_MESSAGE_LOG_LEVEL NOTICE)  # its configuration looks for libraries tha
 find_package(LLVM 19.1 REQUIRED CONFIG)
 unset(CMAKE_MESSAGE_LOG_LEVEL)
 
+if(ANYDIM_SELF_CONTAINED)
+  find_library(ZLIB_STATIC_LIBRARY libz.a REQUIRED)
+  find_library(ZSTD_STATIC_LIBRARY libzstd.a REQUIRED)
+  set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "m;dl;${ZLIB_STATIC_LIBRARY};${ZSTD_STATIC_LIBRARY};LLVMDemangle")
+endif()
+
 add_library(anydim_llvm INTERFACE)
 target_include_directories(anydim_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "ir/error.h"
@@ -16,6 +17,7 @@ namespace anydim::runtime {
 namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t alignment = 64, most_of_heap = std::size_t{16} << 10;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -31,7 +33,13 @@ std::byte* map_pages(std::size_t bytes, std::size_t wanted) {
 
 MemoryBlock::MemoryBlock(std::size_t bytes) {
   if (bytes > SIZE_MAX / 4) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes", bytes));
-  bytes_ = round_up(std::max<std::size_t>(bytes, 1), page_bytes());
+  if (bytes <= most_of_heap) {
+    bytes_ = round_up(std::max<std::size_t>(bytes, 1), alignment);
+    data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes_));
+    if (data_ == nullptr) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes was refused", bytes));
+    return;
+  }
+  bytes_ = round_up(bytes, page_bytes());
   if (bytes_ < huge_page) {
     data_ = map_pages(bytes_, bytes);
     return;
@@ -45,7 +53,8 @@ MemoryBlock::MemoryBlock(std::size_t bytes) {
 }
 
 MemoryBlock::~MemoryBlock() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (bytes_ <= most_of_heap) std::free(data_);
+  else munmap(data_, bytes_);
 }
 
 MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept

@@ -11,8 +11,8 @@
 
 namespace anydim::runtime {
 
-// Whole pages straight from the system, not initialised beyond what the system gives, aligned to 64 bytes or more; large blocks are
-// aligned to huge pages and ask for them. Goes back to the system with the object.
+// Aligned to 64 bytes or more and not initialised: of the heap where it is small, so that callers can hold many, else whole pages straight from the system; large blocks are
+// aligned to huge pages and ask for them. Goes back with the object.
 class MemoryBlock {
  public:
   MemoryBlock() = default;

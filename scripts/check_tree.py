@@ -21,6 +21,7 @@ LAYERS = {
     "api": (["ir", "frontends", "passes", "codegen_cpu", "codegen_cuda", "runtime", "tuner"], []),
     "capi": (["api", "ir"], []),
     "tools": (["api"], ["CLI/", "nlohmann/"]),
+    "python": (["api"], ["nanobind/", "numpy/"]),
 }
 FOLDERS = {*LAYERS, "tests", "bench"}
 LIBRARIES = {library for _, libraries in LAYERS.values() for library in libraries} | {"benchmark/", "gtest/", "rapidcheck"}

@@ -12,7 +12,7 @@ packages=(
   llvm-19-dev libxml2-dev libzstd-dev zlib1g-dev libprotobuf-dev protobuf-compiler libonnx-dev libfmt-dev
   libcli11-dev nlohmann-json3-dev libxxhash-dev libsqlite3-dev libopenmpi-dev openmpi-bin
   # tests and measurements
-  libgtest-dev libbenchmark-dev fiu-utils librapidcheck-dev libonnx-testdata python3 python3-venv fortunes
+  libgtest-dev libbenchmark-dev fiu-utils librapidcheck-dev libonnx-testdata python3 python3-venv python3-dev fortunes
 )
 
 missing=()

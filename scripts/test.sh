@@ -25,7 +25,9 @@ checked=0
 scripts/check.sh || checked=$?
 
 echo "build: preset $preset into build/$preset"
-cmake --preset "$preset" -DANYDIM_REQUIRE_CUDA_TOOLS=ON
+python=()
+[ "$preset" != release ] || python=(-DANYDIM_PYTHON=ON)
+cmake --preset "$preset" -DANYDIM_REQUIRE_CUDA_TOOLS=ON "${python[@]}"
 cmake --build "build/$preset" -j "$jobs"
 
 export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"

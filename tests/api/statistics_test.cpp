@@ -105,6 +105,8 @@ TEST(Statistics, AMemoryCeilingHoldsForCallsOfItsShapes) {
     packed.run(
         runtime::pack_inputs(*model->packing(), padded_call(4, length, std::vector<int>(static_cast<std::size_t>(4 * length))))->tensors);
     EXPECT_LE(packed.memory().arena, *ceiling.arena_bytes) << length;
+    static_cast<void>(model->ragged());
+    EXPECT_EQ(model->memory_ceiling(shapes).arena_bytes, ceiling.arena_bytes);
   }
 }
 

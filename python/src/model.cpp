@@ -1,0 +1,215 @@
+#include "python/src/model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "python/src/interpreter.h"
+
+namespace nb = nanobind;
+
+namespace anydim::python {
+
+namespace {
+
+nb::object interned(const std::string& name) {
+  PyObject* text = PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
+  if (text == nullptr) throw nb::python_error();
+  PyUnicode_InternInPlace(&text);
+  return nb::steal(text);
+}
+
+std::string name_from(nb::handle key, const char* of_what) {
+  if (!PyUnicode_Check(key.ptr()))
+    throw Error(ErrorKind::Inputs, fmt::format("{} are named by strings, not by a {}", of_what, Py_TYPE(key.ptr())->tp_name));
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+// Any mapping as a dict.
+nb::object dict_of(nb::handle mapping, const char* what) {
+  if (PyDict_CheckExact(mapping.ptr())) return nb::borrow(mapping);
+  if (PyMapping_Check(mapping.ptr()) && PyObject_HasAttrString(mapping.ptr(), "keys")) {
+    nb::object dict = nb::steal(PyDict_New());
+    if (!dict.is_valid() || PyDict_Update(dict.ptr(), mapping.ptr()) < 0) throw nb::python_error();
+    return dict;
+  }
+  throw Error(ErrorKind::Inputs,
+              fmt::format("{} come as a mapping of names to arrays, not as a {}", what, Py_TYPE(mapping.ptr())->tp_name));
+}
+
+// To be walked through while code of others runs.
+nb::object copied(const nb::object& dict) {
+  nb::object copy = nb::steal(PyDict_Copy(dict.ptr()));
+  if (!copy.is_valid()) throw nb::python_error();
+  return copy;
+}
+
+}  // namespace
+
+struct CompiledModel::Given {
+  std::vector<ir::Tensor> tensors;
+  std::vector<nb::object> kept;
+};
+
+struct CompiledModel::Places {
+  std::vector<ResultPlace> places;
+  std::vector<nb::object> arrays;  // by result; null where none was given
+};
+
+CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>& folder, const Words& options, int level) {
+  const UnderWay under_way;
+  std::function<ir::Module()> load;
+  if (PyBytes_Check(source.ptr())) {
+    const std::span<const char> bytes(PyBytes_AS_STRING(source.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
+    load = [bytes, folder] { return load_model_bytes(std::as_bytes(bytes), folder); };
+  } else {
+    load = [path = name_from(source, "models")] { return load_model(path); };
+  }
+  engine_ = Engine::compile(load, options, level);
+  for (const InputInfo& input : engine_->model().inputs()) input_names_.push_back(interned(input.name));
+  for (const std::string& name : engine_->model().output_names()) output_names_.push_back(interned(name));
+}
+
+void CompiledModel::retune() {
+  const UnderWay under_way;
+  const std::shared_ptr<Engine> engine = this->engine();
+  {
+    const nb::gil_scoped_release released;
+    engine->model().retune();
+  }
+  engine->warnings().issue(1);
+}
+
+CompiledModel::~CompiledModel() { close(); }
+
+void CompiledModel::close() {
+  if (engine_ == nullptr) return;
+  std::shared_ptr<Engine> last = std::move(engine_);
+  if (!last->made_here()) {
+    // Its threads are not in this process: to wait for them would never end.
+    new std::shared_ptr<Engine>(std::move(last));
+    return;
+  }
+  if (interpreter_ends()) return;
+  const nb::gil_scoped_release released;
+  last.reset();  // a call that is under way keeps it until its end
+}
+
+std::shared_ptr<Engine> CompiledModel::engine() const {
+  if (engine_ == nullptr) throw CallError("ClosedError", "the model was closed: compile it again");
+  if (!engine_->made_here())
+    throw CallError("ForkedError",
+                    "the model was made in the parent of this process, whose threads a fork does not bring along: compile it in the child, "
+                    "or start the child by "
+                    "'spawn' or 'forkserver' (multiprocessing.set_start_method)");
+  return engine_;
+}
+
+CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names, nb::handle mapping) {
+  const nb::object given = dict_of(mapping, "inputs");
+  Given inputs;
+  inputs.tensors.reserve(wanted.size());
+  inputs.kept.reserve(wanted.size());
+  bool fits = PyDict_Size(given.ptr()) == static_cast<Py_ssize_t>(wanted.size());
+  for (std::size_t i = 0; fits && i < wanted.size(); ++i) {
+    PyObject* found = PyDict_GetItemWithError(given.ptr(), names[i].ptr());
+    fits = found != nullptr;
+    if (!fits) break;
+    const nb::object array = nb::borrow(found);  // which code of its library's may drop from the dict
+    GivenArray one = tensor_of(array, {"input", wanted[i].name});
+    if (one.copied) engine.count_copied_input();
+    fits = one.tensor.dtype() == wanted[i].dtype && (one.tensor.rank() == wanted[i].dims.size() || wanted[i].any_shape);
+    inputs.tensors.push_back(std::move(one.tensor));
+    inputs.kept.push_back(std::move(one.kept));
+  }
+  if (fits) return inputs;
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  inputs = {};
+  NamedTensors named;
+  const nb::object items = copied(given);
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(items.ptr(), &position, &key, &value) != 0;) {
+    const std::string name = name_from(key, "inputs");
+    GivenArray one = tensor_of(value, {"input", name});
+    if (one.copied) engine.count_copied_input();
+    named[name] = std::move(one.tensor);
+    inputs.kept.push_back(std::move(one.kept));
+  }
+  inputs.tensors = arrange_inputs(wanted, named);
+  return inputs;
+}
+
+CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle out) {
+  Places result;
+  if (out.is_none()) return result;
+  const nb::object given = copied(dict_of(out, "arrays to write to"));
+  const std::vector<std::string>& names = engine.model().output_names();
+  result.places.resize(names.size());
+  result.arrays.resize(names.size());
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(given.ptr(), &position, &key, &value) != 0;) {
+    const std::string name = name_from(key, "results");
+    const auto at = std::ranges::find(names, name);
+    if (at == names.end())
+      throw Error(ErrorKind::Inputs,
+                  fmt::format("the model has no result '{}' to write; its results are {}", name, fmt::join(names, ", ")));
+    const auto i = static_cast<std::size_t>(at - names.begin());
+    GivenPlace place = place_of(value, {"the place of result", name});
+    result.places[i] = {.dtype = place.dtype, .dims = std::move(place.dims), .bytes = {place.data, place.bytes}};
+    result.arrays[i] = std::move(place.kept);
+  }
+  return result;
+}
+
+nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Places& places, Framework framework) const {
+  nb::object dict = nb::steal(PyDict_New());
+  if (!dict.is_valid()) throw nb::python_error();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const bool placed = i < places.arrays.size() && places.arrays[i].is_valid();
+    const nb::object array = placed ? places.arrays[i] : array_of(std::move(results[i]), framework);
+    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), array.ptr()) < 0) throw nb::python_error();
+  }
+  return dict;
+}
+
+nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_view arrays, std::shared_ptr<Cancellation> cancellation) {
+  const UnderWay under_way;
+  const std::shared_ptr<Engine> engine = this->engine();
+  const Framework framework = parse_framework(arrays);
+  need_numpy();
+  const Given given = gather(*engine, engine->model().inputs(), input_names_, inputs);
+  const Places places = places_of(*engine, out);
+  std::vector<ir::Tensor> results =
+      engine->call([&](ModelContext& context) { return context.run(given.tensors, places.places); }, std::move(cancellation));
+  engine->warnings().issue(1);
+  return results_of(std::move(results), places, framework);
+}
+
+nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out, std::string_view arrays,
+                                     std::shared_ptr<Cancellation> cancellation) {
+  const UnderWay under_way;
+  const std::shared_ptr<Engine> engine = this->engine();
+  const Framework framework = parse_framework(arrays);
+  need_numpy();
+  const std::vector<InputInfo>& wanted = engine->ragged()->inputs;
+  Names names;
+  for (const InputInfo& input : wanted) names.push_back(interned(input.name));
+  nb::object mapping = nb::borrow(ids);
+  if (wanted.size() == 1 && !PyDict_Check(ids.ptr()) && !PyObject_HasAttrString(ids.ptr(), "keys")) {
+    mapping = nb::steal(PyDict_New());
+    if (!mapping.is_valid() || PyDict_SetItem(mapping.ptr(), names[0].ptr(), ids.ptr()) < 0) throw nb::python_error();
+  }
+  const Given given = gather(*engine, wanted, names, mapping);
+  const GivenArray ends = tensor_of(offsets, {"offsets"});
+  const Places places = places_of(*engine, out);
+  std::vector<ir::Tensor> results = engine->call(
+      [&](ModelContext& context) { return context.run_ragged(given.tensors, ends.tensor, places.places); }, std::move(cancellation));
+  engine->warnings().issue(1);
+  return results_of(std::move(results), places, framework);
+}
+
+}  // namespace anydim::python

@@ -1,0 +1,194 @@
+"""Many threads and tasks on one model."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import anydim
+from models import ENCODER, dense_inputs, resident_bytes
+
+THREADS, RUNS = 8, 1000
+
+# A loop of `n` rounds that carries a number: Ctrl-C ends it between two of them.
+LONG_LOOP = """
+fn @main(%n: Tensor[(), i64], %x: Tensor[(m), f32]) {
+  %r = loop(%n, none, %x) body(%i, %on, %c) {
+    %d = add(%c, %x)
+    yield %on, %d
+  }
+  return %r
+}
+"""
+
+
+def encoder_inputs(random):
+    batch, seq = int(random.integers(1, 9)), int(random.integers(1, 33))
+    lengths = random.integers(1, seq + 1, batch)
+    return {"ids": random.integers(0, 50, (batch, seq)), "mask": (np.arange(seq) < lengths[:, None]).astype("int64")}
+
+
+def test_eight_threads_give_what_one_gives(build):
+    """8 threads, each 1,000 runs at random shapes; memory is that of the largest shape for each thread, and does not grow."""
+    model = build(ENCODER, masked_rows="zero")
+    calls = [encoder_inputs(np.random.default_rng(seed)) for seed in range(RUNS)]
+    expected = [model.run(call)["rows"].tobytes() for call in calls]
+    started = threading.Barrier(THREADS)
+
+    def work(thread):
+        started.wait()
+        order = np.random.default_rng(thread).permutation(RUNS)
+        return sum(model.run(calls[i])["rows"].tobytes() == expected[i] for i in order)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert list(pool.map(work, range(THREADS))) == [RUNS] * THREADS
+        before = resident_bytes()
+        assert list(pool.map(work, range(THREADS))) == [RUNS] * THREADS
+        assert resident_bytes() - before < 4 << 20
+    assert model.stats().calls.calls == (2 * THREADS + 1) * RUNS
+
+
+def test_calls_release_the_gil(build):
+    """While one thread computes, another one runs Python: both would take turns of 5 ms otherwise."""
+    model = build("fn @main(%x: Tensor[(n, 1024), f32], %w: Tensor[(1024, 1024), f32]) {\n  %y = matmul(%x, %w)\n  return %y\n}\n", threads=1)
+    x, w = np.ones((4000, 1024), "float32"), np.ones((1024, 1024), "float32")
+    model.run({"x": x, "w": w})
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: (model.run({"x": x, "w": w}), done.set()))
+    thread.start()
+    rounds = 0
+    while not done.is_set():
+        rounds += 1
+    thread.join()
+    assert rounds > 1000
+
+
+def test_closing_while_others_call(build, random):
+    model = build(ENCODER)
+    inputs = encoder_inputs(random)
+
+    def work(_):
+        for _ in range(300):
+            try:
+                model.run(inputs)
+            except anydim.ClosedError:
+                return True
+        return False
+
+    with ThreadPoolExecutor(4) as pool:
+        results = pool.map(work, range(4))
+        time.sleep(0.01)
+        model.close()
+        list(results)
+    with pytest.raises(anydim.ClosedError):
+        model.run(inputs)
+
+
+def test_awaited_calls(dense, random):
+    inputs = [dense_inputs(random, 1 + i % 5, 1 + i % 7) for i in range(50)]
+
+    async def gather():
+        return await asyncio.gather(*(dense.run_async(one) for one in inputs))
+
+    for one, result in zip(inputs, asyncio.run(gather())):
+        assert (result["r"] == dense.run(one)["r"]).all()
+
+    async def wrong():
+        await dense.run_async({})
+
+    with pytest.raises(anydim.InputError):
+        asyncio.run(wrong())
+
+
+def test_a_task_that_is_cancelled_ends_its_call(build):
+    model = build(LONG_LOOP)
+
+    async def cancelled():
+        task = asyncio.create_task(model.run_async({"n": np.array(10**10), "x": np.ones(8, "float32")}))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    began = time.monotonic()
+    asyncio.run(cancelled())  # waits for the executor's threads
+    assert time.monotonic() - began < 10
+    assert (model.run({"n": np.array(2), "x": np.ones(8, "float32")})["r"] == 3).all()
+
+
+def interrupted(program, after):
+    """Runs the program, sends SIGINT so long after it says "ready", and gives its output and how long it took to end."""
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(after)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    return output, errors, time.monotonic() - began, process.returncode
+
+
+def test_ctrl_c_ends_a_compilation():
+    """Many kernels, none kept: seconds of work."""
+    output, errors, seconds, _ = interrupted(
+        """
+        import anydim
+        layers = "".join(f"  %w{i} = constant(f32 ({i + 40}, {i + 41}) @random({i}))\\n  %y{i} = matmul({f'%y{i - 1}' if i else '%x'}, %w{i})\\n" for i in range(120))
+        text = f"fn @main(%x: Tensor[(n, m, 40), f32]) {{\\n{layers}  return %y119\\n}}\\n"
+        print("ready", flush=True)
+        try:
+            anydim.compile(text.encode(), cache=False, database=False, threads=1)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        else:
+            print("compiled", flush=True)
+        """,
+        0.3,
+    )
+    assert output == "interrupted\n" and seconds < 3, (output, errors, seconds)
+
+
+def test_ctrl_c_ends_a_call():
+    output, errors, seconds, _ = interrupted(
+        f"""
+        import anydim, numpy
+        model = anydim.compile({LONG_LOOP!r}.encode(), cache=False, database=False, threads=1)
+        print("ready", flush=True)
+        try:
+            model.run({{"n": numpy.array(10**10), "x": numpy.ones(8, "float32")}})
+        except KeyboardInterrupt:
+            print(model.run({{"n": numpy.array(2), "x": numpy.ones(1, "float32")}})["r"], flush=True)
+        """,
+        0.3,
+    )
+    assert output == "[3.]\n" and seconds < 3, (output, errors, seconds)
+
+
+def test_another_handler_decides():
+    """A signal whose handler raises nothing ends nothing."""
+    output, errors, _, code = interrupted(
+        f"""
+        import anydim, numpy, signal
+        signal.signal(signal.SIGINT, lambda *_: print("seen", flush=True))
+        model = anydim.compile({LONG_LOOP!r}.encode(), cache=False, database=False, threads=1)
+        print("ready", flush=True)
+        print(model.run({{"n": numpy.array(5_000_000), "x": numpy.ones(1, "float32")}})["r"].shape, flush=True)
+        """,
+        0.1,
+    )
+    assert sorted(output.split("\n")) == ["", "(1,)", "seen"] and code == 0, (output, errors)
+
+
+def test_cancellation_from_another_thread(build):
+    model = build(LONG_LOOP)
+    cancellation = anydim.Cancellation()
+    threading.Timer(0.05, cancellation.cancel).start()
+    with pytest.raises(anydim.CancelledError):
+        model.run({"n": np.array(10**10), "x": np.ones(8, "float32")}, cancellation=cancellation)
+    assert model.stats().calls.failed == 1
