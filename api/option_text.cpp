@@ -69,7 +69,7 @@ constexpr Row rows[] = {
     {{"output", "the name of a result"}, [](CompileOptions& options, std::string_view value) { options.outputs.push_back(filled(value)); }},
     {{"policy", "[REGION=]symbolic, bucketed, exact or library"},
      [](CompileOptions& options, std::string_view value) { options.policies.push_back(parse_policy(value)); }},
-    {{"precision", "f32, bf16 or f16"},
+    {{"precision", "f32, bf16, f16 or int8"},
      [](CompileOptions& options, std::string_view value) { options.precision = parse_precision(value); }},
     {{"threads", "a number from 1 to 1024"},
      [](CompileOptions& options, std::string_view value) { options.threads = parse_threads(value); }},

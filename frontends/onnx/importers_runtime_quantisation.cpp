@@ -119,15 +119,19 @@ void import_matmul_n_bits(Node& node) {
     node.unsupported(fmt::format("has weights of {}; Anydim supports packed u8", ir::name_of(node.dtype(node.operand(1)))));
   }
   const DType dtype = node.dtype();
-  if (const auto centred = centred_numbers(node, rows, blocks, block, bits)) {
-    // Bytes as they are read by the product, and a scale for each block of a row.
-    const ValueId scale = node.with_axes(node.cast(shaped(node, 2, "scales", {rows, blocks}), dtype), {2});
-    const ValueId each = node.emit(Op::broadcast_to, {scale}, {{"shape", Ints{rows, blocks, block}}});
+  const auto centred = centred_numbers(node, rows, blocks, block, bits);
+  if (const auto scales = node.constant_operand(2); centred && scales) {
+    // Bytes as they are read by the product, which is of f32, and a scale for each block of a row.
+    shaped(node, 2, "scales", {rows, blocks});  // refuses another number of them
+    ir::Tensor real(DType::F32, {rows, blocks, 1});
+    for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
+    const ValueId each = node.emit(Op::broadcast_to, {node.constant(std::move(real))}, {{"shape", Ints{rows, blocks, block}}});
     const ValueId flat = node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
-    ValueId matrix = node.emit(Op::mul, {node.cast(node.constant(*centred), dtype), flat});
+    ValueId matrix = node.emit(Op::mul, {node.cast(node.constant(*centred), DType::F32), flat});
     if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
     const ValueId columns = node.emit(Op::transpose, {matrix}, {{"perm", Ints{1, 0}}});
-    node.output(0, with_bias(node, node.emit(Op::matmul, {a, columns}), 5));
+    const ValueId product = node.emit(Op::matmul, {node.cast(a, DType::F32), columns});
+    node.output(0, with_bias(node, node.cast(product, dtype), 5));
     return;
   }
   const ValueId packed = shaped(node, 1, "B", {rows, blocks, block * bits / 8});

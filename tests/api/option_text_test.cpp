@@ -74,7 +74,7 @@ TEST(OptionText, AnUnknownOptionNamesThoseThereAre) {
 
 TEST(OptionText, AWrongValueNamesWhatTheOptionTakes) {
   EXPECT_EQ(refusal("threads", "many"), "option 'threads' cannot be 'many': it takes a number from 1 to 1024");
-  EXPECT_EQ(refusal("precision", "f8"), "option 'precision' cannot be 'f8': it takes f32, bf16 or f16");
+  EXPECT_EQ(refusal("precision", "f8"), "option 'precision' cannot be 'f8': it takes f32, bf16, f16 or int8");
   EXPECT_EQ(
       refusal("dim", "sequence"),
       "option 'dim' cannot be 'sequence': it takes NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512");
