@@ -98,7 +98,7 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
     const double left_bytes = task_rows * steps * left_bytes_;
     const double left = left_bytes > second_cache * 0.6 ? left_bytes / third_bandwidth * 0.15 : 0;
     // A panel that is read while it is multiplied costs nothing of its own until it is slower than the arithmetic.
-    return std::max(compute, first + again) + left + std::min(compute, first) * 0.03;
+    return std::max(compute, first + again) + left + std::min(compute, first + again) * 0.03;
   };
   double cycles = task_overhead + wide * group_cycles(columns) + (narrow > 0 ? narrow * group_cycles(static_cast<double>(panel_)) : 0);
   if (!left_in_place_) cycles += (left_panels_ ? calls * std::ceil(rows / lanes) : task_rows / lanes) * steps * pack_cycles;
