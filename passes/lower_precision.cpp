@@ -59,19 +59,20 @@ class FunctionLowering {
     wide_ = wide;
   }
 
-  // Bytes, and what is made of them by a conversion, scales and views.
+  // Constants of bytes, and what is made of them by conversions, scales and views.
   void note_bytes(const Binding& binding) {
-    const auto of_bytes = [&](ValueId operand) { return operand != no_value && of_bytes_.contains(operand); };
-    const bool converts = binding.op == Op::cast && size_of(function_.tensor_type(binding.operands[0]).dtype) == 1;
-    const bool scales = binding.op == Op::mul && std::ranges::any_of(binding.operands, of_bytes);
-    if (converts || scales || (is_view(binding.op) && of_bytes(binding.operands[0])))
-      of_bytes_.insert(binding.results.begin(), binding.results.end());
+    const bool holds = binding.op == Op::constant && is_integer(tensor_attribute(binding, "value").dtype()) &&
+                       size_of(tensor_attribute(binding, "value").dtype()) == 1;
+    const bool keeps = binding.op == Op::cast || binding.op == Op::mul || is_view(binding.op);
+    const auto of_bytes = [&](ValueId operand) { return operand != no_value && weights_of_bytes_.contains(operand); };
+    if (holds || (keeps && std::ranges::any_of(binding.operands, of_bytes)))
+      weights_of_bytes_.insert(binding.results.begin(), binding.results.end());
   }
 
   std::size_t matrices(const Binding& binding) const {
     if (binding.op != Op::matmul && binding.op != Op::attention) return 0;
-    // Weights of bytes are read as they are.
-    if (binding.op == Op::matmul && of_bytes_.contains(binding.operands[1])) return 0;
+    // They are read as they are.
+    if (binding.op == Op::matmul && weights_of_bytes_.contains(binding.operands[1])) return 0;
     if (binding.op == Op::matmul && only_ != nullptr && !only_->contains(binding.results[0])) return 0;
     return function_.tensor_type(binding.results[0]).dtype == DType::F32 ? (binding.op == Op::matmul ? 2 : 3) : 0;
   }
@@ -125,7 +126,7 @@ class FunctionLowering {
   const DType precision_;
   const std::set<ValueId>* only_;
   std::map<ValueId, Binding> definitions_;  // constants, views and widening casts of this function
-  std::set<ValueId> of_bytes_;
+  std::set<ValueId> weights_of_bytes_;
   Scope narrow_, wide_;  // f32 values and what stands for them, visible here
   bool changed_ = false;
 };
