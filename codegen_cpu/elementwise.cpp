@@ -1,8 +1,7 @@
 // Bodies of elementwise ops on registers; their meaning is ir/scalar.h's.
+#include <cmath>
 #include <functional>
 #include <limits>
-
-#include <cmath>
 
 #include "codegen_cpu/math_f32.h"
 #include "codegen_cpu/scalar_emitter.h"

@@ -13,21 +13,19 @@ namespace {
 using ir::Dim;
 using ir::ScalarStep;
 
+const ScalarStep* load_of(const ScalarStep& step) { return step.kind == ScalarStep::Kind::Load ? &step : nullptr; }
+
+// A step of the program, or what it converts.
+const ScalarStep& behind_conversion(const ir::ScalarProgram& program, const ScalarStep& step) {
+  if (step.kind != ScalarStep::Kind::Apply || step.op != ir::Op::cast) return step;
+  return program.steps[static_cast<std::size_t>(step.operands.front())];
+}
+
 // The program's only load, where the program is that load or a conversion of it to `dtype`.
 const ScalarStep* plain_load(const ir::ScalarProgram& program, ir::DType dtype, bool convertible) {
   if (program.steps.empty() || program.steps.back().dtype != dtype) return nullptr;
-  const ScalarStep* step = &program.steps.back();
-  if (convertible && step->kind == ScalarStep::Kind::Apply && step->op == ir::Op::cast) {
-    step = &program.steps[static_cast<std::size_t>(step->operands.front())];
-  }
-  return step->kind == ScalarStep::Kind::Load ? step : nullptr;
-}
-
-// The program's last step, or what that converts.
-const ScalarStep& behind_conversion(const ir::ScalarProgram& program) {
   const ScalarStep& last = program.steps.back();
-  if (last.kind != ScalarStep::Kind::Apply || last.op != ir::Op::cast) return last;
-  return program.steps[static_cast<std::size_t>(last.operands.front())];
+  return load_of(convertible ? behind_conversion(program, last) : last);
 }
 
 Dim offset_of(const ir::Region& region, const ScalarStep& load, const ir::SymbolTable& symbols) {
@@ -207,11 +205,9 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
 
 LikelyOperands likely_operands(const Target& target, const ir::Region& region, const ir::MatmulForm& form) {
   Product product = product_of(target, compute_dtype(form.accumulate), form.left, form.right);
-  const auto load_of = [](const ScalarStep& step) { return step.kind == ScalarStep::Kind::Load ? &step : nullptr; };
   const ScalarStep& left_element = element_of(form.left, product.left);
   const ScalarStep* left = left_element.dtype == product.left ? load_of(left_element) : nullptr;
-  const ScalarStep* right = load_of(element_of(form.right, product.right));
-  if (right == nullptr) right = load_of(behind_conversion(form.right));
+  const ScalarStep* right = load_of(behind_conversion(form.right, element_of(form.right, product.right)));
   if (const auto scaled = scaled_loads(region, form.right)) {
     product.right = ir::DType::I8;
     right = scaled->integers;

@@ -1,6 +1,7 @@
 #include "codegen_cpu/micro_kernel.h"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include <llvm/IR/IRBuilder.h>
@@ -81,13 +82,15 @@ class Emitter {
   std::uint64_t element_bytes() const { return kernel_.element->getScalarSizeInBits() / 8; }
   std::uint64_t lane_bytes() const { return element_bytes() * static_cast<std::uint64_t>(kernel_.lanes); }
 
-  void loop(llvm::Value* begin, llvm::Value* end, std::int64_t steps, std::vector<llvm::Value*>& sums) {
+  // body(k, values) for k = begin, begin + step, .. below end: `values` are the sums as they are then, and what it leaves there comes next.
+  void carried(llvm::Value* begin, llvm::Value* end, std::int64_t step, std::vector<llvm::Value*>& sums,
+               const std::function<void(llvm::Value*, std::vector<llvm::Value*>&)>& body) {
     auto& context = function_->getContext();
     auto* before = builder_.GetInsertBlock();
-    auto* body = llvm::BasicBlock::Create(context, "body", function_);
+    auto* block = llvm::BasicBlock::Create(context, "body", function_);
     auto* after = llvm::BasicBlock::Create(context, "after", function_);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), body, after);
-    builder_.SetInsertPoint(body);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), block, after);
+    builder_.SetInsertPoint(block);
     auto* k = builder_.CreatePHI(index_, 2, "k");
     k->addIncoming(begin, before);
     std::vector<llvm::PHINode*> running;
@@ -97,18 +100,12 @@ class Emitter {
       running.push_back(phi);
     }
     std::vector<llvm::Value*> values(running.begin(), running.end());
-    auto* first = builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(left_step())));
-    auto* left = builder_.CreateInBoundsGEP(left_element(), left_, first);
-    auto* right = builder_.CreateInBoundsGEP(right_step(), right_, builder_.CreateMul(k, right_stride_));
-    for (std::int64_t step = 0; step < steps; ++step) {
-      fetch(k, step);
-      multiply(left, right, step, values);
-    }
-    auto* next = builder_.CreateAdd(k, builder_.getInt64(static_cast<std::uint64_t>(steps)), "", true, true);
+    body(k, values);
+    auto* next = builder_.CreateAdd(k, builder_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
     auto* last = builder_.GetInsertBlock();
     k->addIncoming(next, last);
     for (std::size_t i = 0; i < running.size(); ++i) running[i]->addIncoming(values[i], last);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), block, after);
     builder_.SetInsertPoint(after);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       auto* phi = builder_.CreatePHI(vector_, 2);
@@ -118,52 +115,40 @@ class Emitter {
     }
   }
 
+  void loop(llvm::Value* begin, llvm::Value* end, std::int64_t steps, std::vector<llvm::Value*>& sums) {
+    carried(begin, end, steps, sums, [&](llvm::Value* k, std::vector<llvm::Value*>& values) {
+      auto* first = builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(left_step())));
+      auto* left = builder_.CreateInBoundsGEP(left_element(), left_, first);
+      auto* right = builder_.CreateInBoundsGEP(right_step(), right_, builder_.CreateMul(k, right_stride_));
+      for (std::int64_t step = 0; step < steps; ++step) {
+        fetch(k, step);
+        multiply(left, right, step, values);
+      }
+    });
+  }
+
   // Of each block of the depth its sums, then these times the block's scales.
   void blocks(std::vector<llvm::Value*>& sums) {
-    auto& context = function_->getContext();
-    auto* before = builder_.GetInsertBlock();
-    auto* head = llvm::BasicBlock::Create(context, "block", function_);
-    auto* after = llvm::BasicBlock::Create(context, "blocks_end", function_);
-    auto* zero = builder_.getInt64(0);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(zero, depth_), head, after);
-    builder_.SetInsertPoint(head);
-    auto* number = builder_.CreatePHI(index_, 2, "number");
-    number->addIncoming(zero, before);
-    std::vector<llvm::PHINode*> running;
-    for (auto* sum : sums) {
-      running.push_back(builder_.CreatePHI(vector_, 2));
-      running.back()->addIncoming(sum, before);
-    }
-    auto* size = builder_.getInt64(static_cast<std::uint64_t>(kernel_.block));
-    auto* first = builder_.CreateMul(number, size);
-    auto* end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, builder_.CreateAdd(first, size), depth_);
-    std::vector<llvm::Value*> inner(sums.size(), llvm::Constant::getNullValue(vector_));
-    constexpr std::int64_t together = 4;
-    const bool whole = kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0;
-    loop(first, end, whole ? together : 1, inner);
-    std::vector<llvm::Value*> scales;
-    for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
-      const std::int64_t column = vector * kernel_.lanes;
-      auto* panel = builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(column / kernel_.panel)), function_->getArg(8));
-      auto* within = builder_.CreateAdd(builder_.CreateMul(number, builder_.getInt64(static_cast<std::uint64_t>(kernel_.panel))),
-                                        builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
-      auto* place = builder_.CreateInBoundsGEP(kernel_.element, function_->getArg(7), builder_.CreateAdd(panel, within));
-      scales.push_back(builder_.CreateAlignedLoad(vector_, place, llvm::Align(element_bytes())));
-    }
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      inner[i] = accumulate(inner[i], scales[i % static_cast<std::size_t>(kernel_.vectors)], running[i]);
-    auto* next = builder_.CreateAdd(number, builder_.getInt64(1), "", true, true);
-    auto* last = builder_.GetInsertBlock();
-    number->addIncoming(next, last);
-    for (std::size_t i = 0; i < running.size(); ++i) running[i]->addIncoming(inner[i], last);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(end, depth_), head, after);
-    builder_.SetInsertPoint(after);
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      auto* phi = builder_.CreatePHI(vector_, 2);
-      phi->addIncoming(sums[i], before);
-      phi->addIncoming(inner[i], last);
-      sums[i] = phi;
-    }
+    const auto constant = [&](std::int64_t number) { return builder_.getInt64(static_cast<std::uint64_t>(number)); };
+    carried(constant(0), depth_, kernel_.block, sums, [&](llvm::Value* first, std::vector<llvm::Value*>& values) {
+      auto* end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, builder_.CreateAdd(first, constant(kernel_.block)), depth_);
+      std::vector<llvm::Value*> inner(values.size(), llvm::Constant::getNullValue(vector_));
+      constexpr std::int64_t together = 4;
+      const bool whole = kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0;
+      loop(first, end, whole ? together : 1, inner);
+      auto* number = builder_.CreateUDiv(first, constant(kernel_.block));
+      for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+        const std::int64_t column = vector * kernel_.lanes;
+        auto* panel = builder_.CreateMul(constant(column / kernel_.panel), function_->getArg(8));
+        auto* within = builder_.CreateAdd(builder_.CreateMul(number, constant(kernel_.panel)), constant(column % kernel_.panel));
+        auto* place = builder_.CreateInBoundsGEP(kernel_.element, function_->getArg(7), builder_.CreateAdd(panel, within));
+        auto* scales = builder_.CreateAlignedLoad(vector_, place, llvm::Align(element_bytes()));
+        for (std::int64_t row = 0; row < kernel_.rows; ++row) {
+          const auto i = static_cast<std::size_t>(row * kernel_.vectors + vector);
+          values[i] = accumulate(inner[i], scales, values[i]);
+        }
+      }
+    });
   }
 
   void fetch(llvm::Value* k, std::int64_t step) {
@@ -220,8 +205,7 @@ class Emitter {
 
   llvm::Value* accumulate_step(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
     switch (kernel_.multiply) {
-      case Multiply::Elements:
-      case Multiply::Scaled: return accumulate(a, b, sum);
+      case Multiply::Elements: return accumulate(a, b, sum);
       case Multiply::Pairs: {
         auto* brains = llvm::FixedVectorType::get(builder_.getBFloatTy(), static_cast<unsigned>(2 * kernel_.lanes));
         return builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
@@ -246,7 +230,7 @@ class Emitter {
         return builder_.CreateIntrinsic(dots, {}, {sum, a, b});
       }
     }
-    internal_error("steps are multiplied in one of six ways");
+    internal_error("steps are multiplied in one of five ways");
   }
 
   llvm::Intrinsic::ID by_vector_bytes(llvm::Intrinsic::ID sixteen, llvm::Intrinsic::ID thirty_two, llvm::Intrinsic::ID sixty_four) const {
@@ -275,7 +259,6 @@ class Emitter {
 }  // namespace
 
 Multiply multiply_of(const Target& target, const Product& product) {
-  if (product.scaled()) return Multiply::Scaled;
   if (product.depths() == 1) return Multiply::Elements;
   if (product.right == ir::DType::BF16) return target.avx512_bf16 ? Multiply::Pairs : Multiply::WidenedPairs;
   return product.right == ir::DType::I8 ? Multiply::Bytes : Multiply::IntegerPairs;

@@ -32,7 +32,6 @@ enum class Multiply : std::uint8_t {
   WidenedPairs,  // both elements of a pair widened to f32, which is exact, and multiplied one after the other
   IntegerPairs,  // the processor's sum of two products of 16-bit integers
   Bytes,         // the processor's dot product of four u8 and four i8, which keeps all bits
-  Scaled,        // i8 made real, with an f32; sums of a block of the depth times its scale
 };
 Multiply multiply_of(const Target& target, const Product& product);
 
@@ -47,14 +46,14 @@ struct MicroKernel {
   std::int64_t panel = 0;        // elements; a multiple of lanes
   std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
   std::int64_t left_step = 1;    // steps
-  std::int64_t block = 0;        // steps that share a scale; 0: none
+  std::int64_t block = 0;        // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level cache, ahead_step bytes apart from `ahead` on
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
 
 // An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile, ahead, ahead_step); strides in elements (of the left operand)
-// and in elements or steps (of the right one), pointers aligned to an element. `ahead` is any address. With Multiply::Scaled it is the scales, f32, of the first column
+// and in elements or steps (of the right one), pointers aligned to an element. `ahead` is any address. With blocks it is the scales, f32, of the first column
 // and block, those of the next block a panel behind; ahead_step is their panel stride in elements.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target, const std::string& name, const MicroKernel& kernel);
 

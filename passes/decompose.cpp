@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <span>
 
 #include "ir/error.h"
+#include "ir/expand.h"
 #include "ir/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/decompose_counts.h"
@@ -181,11 +181,7 @@ bool is_extreme_of_rows(const Function& function, const Binding& binding) {
   if ((binding.op != Op::reduce_max && binding.op != Op::reduce_min) || binding.operands[0] == no_value) return false;
   const TensorType& type = function.tensor_type(binding.operands[0]);
   if (type.rank() < 2 || (type.dims.back().constant() && *type.dims.back().constant() < shortest_row)) return false;
-  if (!binding.attributes.contains("axes")) return true;
-  std::set<std::int64_t> axes;
-  for (const std::int64_t axis : integers_attribute(binding, "axes"))
-    axes.insert(axis < 0 ? axis + static_cast<std::int64_t>(type.rank()) : axis);
-  return axes.size() == type.rank();
+  return normalised_axes(binding, type.rank()).size() == type.rank();
 }
 
 // The largest or smallest of all elements: of each row first, which many workers find at once, or the kernel that computes the rows; then of these.

@@ -41,8 +41,6 @@ std::optional<Tensor> as_vector(const Tensor& tensor, std::int64_t columns) {
   return result;
 }
 
-}  // namespace
-
 // In memory that nothing writes before the copy: weights are large, and zeroing them first would cost as much again.
 Tensor side_by_side(const std::vector<const Tensor*>& tensors, std::size_t axis) {
   const DType dtype = tensors[0]->dtype();
@@ -65,6 +63,8 @@ Tensor side_by_side(const std::vector<const Tensor*>& tensors, std::size_t axis)
   }
   return Tensor(dtype, dims, {memory.get(), size}, memory);
 }
+
+}  // namespace
 
 ColumnJoiner::ColumnJoiner(Function& function, const Block& block, std::size_t place, std::vector<std::int64_t> columns)
     : function_(function), block_(block), place_(place), columns_(std::move(columns)), defined_at_(function.values.size(), -1) {
@@ -143,13 +143,6 @@ std::optional<ValueId> ColumnJoiner::attempt(const std::vector<ValueId>& values,
     if (bindings.back() == nullptr) return std::nullopt;
   }
   return elementwise(bindings, std::nullopt, no_value, depth);
-}
-
-std::optional<ValueId> ColumnJoiner::joined(const std::vector<ValueId>& values) {
-  const std::size_t before = made_.size();
-  auto result = attempt(values, 0);
-  if (!result) made_.resize(before);
-  return result;
 }
 
 std::optional<ValueId> ColumnJoiner::joined(const std::vector<const Binding*>& bindings, std::size_t position, ValueId whole) {

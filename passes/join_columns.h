@@ -9,21 +9,17 @@
 
 namespace anydim::passes {
 
-// Constants of one dtype side by side along `axis`, in which alone their extents may differ.
-ir::Tensor side_by_side(const std::vector<const ir::Tensor*>& tensors, std::size_t axis);
-
 class ColumnJoiner {
  public:
   // Value i belongs to a product of columns[i] columns. New bindings will stand in `block` before binding `place`; values are named and sourced after
   // that one.
   ColumnJoiner(ir::Function& function, const ir::Block& block, std::size_t place, std::vector<std::int64_t> columns);
 
-  // One value for all of `values`: itself where they are the same and one number a row; a vector of all columns where they are constants of a number each or a
-  // number a column; the same op of joined operands where they are elementwise. nullopt: none of these, and nothing is written.
-  std::optional<ir::ValueId> joined(const std::vector<ir::ValueId>& values);
-  // One binding for the elementwise `bindings`, which read the joined value `whole` in place of operand `position`, each its own product's.
+  // One binding for the elementwise `bindings`, which read the joined value `whole` in place of operand `position`, each its own product's. Another operand is
+  // the one that all of them read, where that is one number a row; a vector of all columns where each is a constant of one number or of a number a column; the
+  // same op of joined operands where all are elementwise. nullopt: none of these, and nothing is written.
   std::optional<ir::ValueId> joined(const std::vector<const ir::Binding*>& bindings, std::size_t position, ir::ValueId whole);
-  // The constants side by side, as a constant.
+  // Constants of one dtype side by side along `axis`, in which alone their extents may differ, as a constant.
   ir::ValueId constant(const std::vector<const ir::Tensor*>& tensors, std::size_t axis);
 
   std::vector<ir::Binding>& made() { return made_; }

@@ -119,6 +119,7 @@ void import_matmul_n_bits(Node& node) {
     node.unsupported(fmt::format("has weights of {}; Anydim supports packed u8", ir::name_of(node.dtype(node.operand(1)))));
   }
   const DType dtype = node.dtype();
+  ValueId matrix = no_value;
   const auto centred = centred_numbers(node, rows, blocks, block, bits);
   if (const auto scales = node.constant_operand(2); centred && scales) {
     // Bytes as they are read by the product, which is of f32, and a scale for each block of a row.
@@ -127,31 +128,28 @@ void import_matmul_n_bits(Node& node) {
     for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
     const ValueId each = node.emit(Op::broadcast_to, {node.constant(std::move(real))}, {{"shape", Ints{rows, blocks, block}}});
     const ValueId flat = node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
-    ValueId matrix = node.emit(Op::mul, {node.cast(node.constant(*centred), DType::F32), flat});
-    if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
-    const ValueId columns = node.emit(Op::transpose, {matrix}, {{"perm", Ints{1, 0}}});
-    const ValueId product = node.emit(Op::matmul, {node.cast(a, DType::F32), columns});
-    node.output(0, with_bias(node, node.cast(product, dtype), 5));
-    return;
-  }
-  const ValueId packed = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
-  const ValueId weights = node.cast(unpacked(node, packed, bits), dtype);
-  ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
-  if (node.has_operand(3)) {
-    if (node.dtype(node.operand(3)) == DType::U8) {
-      const std::int64_t bytes = (blocks * bits + 7) / 8;
-      zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, bytes}), bits), 1, 0, blocks);
-    } else {
-      zero = shaped(node, 3, "zero_points", {rows, blocks});
+    matrix = node.emit(Op::mul, {node.cast(node.constant(*centred), DType::F32), flat});
+  } else {
+    const ValueId packed = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
+    const ValueId weights = node.cast(unpacked(node, packed, bits), dtype);
+    ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
+    if (node.has_operand(3)) {
+      if (node.dtype(node.operand(3)) == DType::U8) {
+        const std::int64_t bytes = (blocks * bits + 7) / 8;
+        zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, bytes}), bits), 1, 0, blocks);
+      } else {
+        zero = shaped(node, 3, "zero_points", {rows, blocks});
+      }
+      zero = node.with_axes(node.cast(zero, dtype), {2});
     }
-    zero = node.with_axes(node.cast(zero, dtype), {2});
+    const ValueId scale = node.with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
+    const ValueId real = node.emit(Op::mul, {node.emit(Op::sub, {weights, zero}), node.cast(scale, dtype)});
+    matrix = node.emit(Op::reshape, {real}, {{"shape", Ints{rows, blocks * block}}});
   }
-  const ValueId scale = node.with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
-  const ValueId real = node.emit(Op::mul, {node.emit(Op::sub, {weights, zero}), node.cast(scale, dtype)});
-  ValueId matrix = node.emit(Op::reshape, {real}, {{"shape", Ints{rows, blocks * block}}});
   if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
   const ValueId columns = node.emit(Op::transpose, {matrix}, {{"perm", Ints{1, 0}}});
-  node.output(0, with_bias(node, node.emit(Op::matmul, {a, columns}), 5));
+  const ValueId product = node.emit(Op::matmul, {node.cast(a, node.dtype(matrix)), columns});
+  node.output(0, with_bias(node, node.cast(product, dtype), 5));
 }
 
 // Rows of a table of quantised numbers, each block along the last axis with a scale; only what is gathered is made real.

@@ -27,7 +27,7 @@ using tests::values_at;
 
 // Levels that this processor offers.
 std::vector<Target> targets();
-// The same with each kind of instruction for bf16; the last has tile registers, which tests/codegen_cpu/tile_emulator.h plays where the processor has none.
+// The same with each kind of instruction for bf16 and bytes; the last has tile registers, which tests/codegen_cpu/tile_emulator.h plays where the processor has none.
 std::vector<Target> all_targets();
 
 struct TestKernel {
