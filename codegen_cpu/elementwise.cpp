@@ -1,11 +1,13 @@
 // Bodies of elementwise ops on registers; their meaning is ir/scalar.h's.
 #include <cmath>
 #include <functional>
-#include <limits>
+#include <span>
 
 #include "codegen_cpu/math_f32.h"
 #include "codegen_cpu/scalar_emitter.h"
 #include "ir/error.h"
+#include "ir/real_body.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -13,12 +15,6 @@ namespace {
 
 using ir::DType;
 using ir::Op;
-
-// Positions in ir::HostFunctions.
-enum Host : unsigned { Exp, Log, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Erf, Pow, Fmod };
-
-// Flags of a step (ir/loop_form.h).
-constexpr unsigned negative_or_truncate = 1, positive_flag = 2;
 
 class Elementwise {
  public:
@@ -35,14 +31,70 @@ class Elementwise {
     if (step_.op == Op::where) return at().CreateSelect(operands_[0], operands_[1], operands_[2]);
     if (step_.op == Op::cast) return cast(operands_[0], dtype_, step_.dtype);
     if (dtype_ == DType::Bool) return on_bools();
-    return ir::is_float(dtype_) ? on_reals() : on_integers();
+    return ir::is_float(dtype_) ? ir::RealBody(*this, ir::scalar_op(step_), std::span<const Value>(operands_)).value() : on_integers();
   }
+
+  // ---- steps of ir::RealBody ----
+
+  using Value = llvm::Value*;
+
+  Value real(double value) { return llvm::ConstantFP::get(type_, value); }
+  bool is_literal(Value value, double number) {
+    const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+    if (constant != nullptr && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+    const auto* literal = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+    return literal != nullptr && literal->isExactlyValue(number);
+  }
+  Value arithmetic(Op op, Value x, Value y) {
+    return op == Op::add   ? at().CreateFAdd(x, y)
+           : op == Op::sub ? at().CreateFSub(x, y)
+           : op == Op::mul ? at().CreateFMul(x, y)
+                           : at().CreateFDiv(x, y);
+  }
+  Value multiply_add(Value x, Value y, Value z) { return codegen_cpu::multiply_add(kernel_, x, y, z); }
+  Value compare(Op op, Value x, Value y) {
+    return at().CreateFCmp(op == Op::equal        ? llvm::CmpInst::FCMP_OEQ
+                           : op == Op::less       ? llvm::CmpInst::FCMP_OLT
+                           : op == Op::greater    ? llvm::CmpInst::FCMP_OGT
+                           : op == Op::less_equal ? llvm::CmpInst::FCMP_OLE
+                                                  : llvm::CmpInst::FCMP_OGE,
+                           x, y);
+  }
+  Value is_nan(Value x) { return at().CreateFCmpUNO(x, x); }
+  Value never() { return llvm::Constant::getNullValue(like(at().getInt1Ty())); }
+  Value differ(Value x, Value y) { return at().CreateXor(x, y); }
+  Value select(Value condition, Value x, Value y) { return at().CreateSelect(condition, x, y); }
+  Value negate(Value x) { return at().CreateFNeg(x); }
+  Value magnitude(Value x) { return at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value copy_sign(Value x, Value sign) { return at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
+  Value integral(Op op, Value x) {
+    return op == Op::floor ? round_to(llvm::Intrinsic::floor, x)
+                           : round_to(op == Op::ceil ? llvm::Intrinsic::ceil : llvm::Intrinsic::roundeven, x);
+  }
+  Value square_root(Value x) { return at().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
+  // The machine's minimum and maximum give the second operand where one is NaN; a NaN first operand is put back.
+  Value extreme(Op op, Value x, Value y) {
+    auto* better = select(compare(op == Op::min ? Op::less : Op::greater, x, y), x, y);
+    return select(is_nan(x), x, better);
+  }
+  Value function(ir::LibraryFunction function, std::span<const Value> operands) {
+    if (!doubles()) {
+      switch (function) {  // NOLINT: others are not worth a vector implementation
+        case ir::LibraryFunction::exp: return exp_f32(kernel_, operands[0]);
+        case ir::LibraryFunction::log: return log_f32(kernel_, operands[0]);
+        case ir::LibraryFunction::tanh: return tanh_f32(kernel_, operands[0]);
+        case ir::LibraryFunction::erf: return erf_f32(kernel_, operands[0]);
+        default: break;
+      }
+    }
+    return host(function, operands);
+  }
+  Value with(Value value, auto body) { return body(value); }
 
  private:
   llvm::IRBuilder<>& at() { return kernel_.here(); }
   llvm::Value* a() { return operands_[0]; }
   llvm::Value* b() { return operands_.at(1); }
-  llvm::Value* real(double value) { return llvm::ConstantFP::get(type_, value); }
   llvm::Value* integer(std::int64_t value) { return llvm::ConstantInt::get(type_, static_cast<std::uint64_t>(value), true); }
   llvm::Type* like(llvm::Type* element) { return kernel_.vector_of(element, width_); }
   bool doubles() const { return type_->getScalarType()->isDoubleTy(); }
@@ -205,7 +257,7 @@ class Elementwise {
     if (!is_signed) return at().CreateURem(a(), divisor);
     auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
     llvm::Value* result = at().CreateSRem(a(), at().CreateSelect(minus_one, integer(1), divisor));
-    if ((step_.flags & negative_or_truncate) != 0) return result;
+    if (ir::scalar_op(step_).truncate) return result;
     auto* off = at().CreateAnd(at().CreateICmpNE(result, integer(0)), at().CreateICmpSLT(at().CreateXor(result, divisor), integer(0)));
     return at().CreateSelect(off, at().CreateAdd(result, divisor), result);
   }
@@ -262,120 +314,20 @@ class Elementwise {
     return function;
   }
 
-  // ---- reals ----
-
-  llvm::Value* on_reals() {
-    switch (step_.op) {  // NOLINT: other ops aren't defined on reals
-      case Op::abs: return at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a());
-      case Op::neg: return at().CreateFNeg(a());
-      case Op::sign: {
-        auto* positive = at().CreateSelect(at().CreateFCmpOGT(a(), real(0)), real(1), real(0));
-        auto* known = at().CreateSelect(at().CreateFCmpOLT(a(), real(0)), real(-1), positive);
-        return at().CreateSelect(at().CreateFCmpUNO(a(), a()), a(), known);
-      }
-      case Op::floor: return round_to(llvm::Intrinsic::floor);
-      case Op::ceil: return round_to(llvm::Intrinsic::ceil);
-      case Op::round: return round_to(llvm::Intrinsic::roundeven);
-      case Op::sqrt: return at().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a());
-      case Op::reciprocal: return at().CreateFDiv(real(1), a());
-      case Op::exp: return doubles() ? host(Exp) : exp_f32(kernel_, a());
-      case Op::log: return doubles() ? host(Log) : log_f32(kernel_, a());
-      case Op::sin: return host(Sin);
-      case Op::cos: return host(Cos);
-      case Op::tan: return host(Tan);
-      case Op::asin: return host(Asin);
-      case Op::acos: return host(Acos);
-      case Op::atan: return host(Atan);
-      case Op::sinh: return host(Sinh);
-      case Op::cosh: return host(Cosh);
-      case Op::asinh: return host(Asinh);
-      case Op::acosh: return host(Acosh);
-      case Op::atanh: return host(Atanh);
-      case Op::tanh: return doubles() ? host(Tanh) : tanh_f32(kernel_, a());
-      case Op::erf: return doubles() ? host(Erf) : erf_f32(kernel_, a());
-      case Op::sigmoid:
-        if (!doubles()) return sigmoid_f32(kernel_, a());
-        return at().CreateFDiv(real(1), at().CreateFAdd(real(1), host(Exp, at().CreateFNeg(a()))));
-      case Op::gelu:
-        if (!doubles()) return gelu_f32(kernel_, a());
-        return half_plus(host(Erf, at().CreateFMul(a(), real(0.70710678118654752440))));
-      case Op::gelu_tanh: {
-        if (!doubles()) return gelu_tanh_f32(kernel_, a());
-        auto* cube = at().CreateFMul(at().CreateFMul(a(), a()), a());
-        auto* inner = at().CreateFAdd(a(), at().CreateFMul(cube, real(0.044715)));
-        return half_plus(host(Tanh, at().CreateFMul(inner, real(0.79788456080286535588))));
-      }
-      case Op::relu: return at().CreateSelect(at().CreateFCmpOLT(a(), real(0)), real(0), a());
-      case Op::is_nan: return at().CreateFCmpUNO(a(), a());
-      case Op::is_inf: return is_infinite();
-      case Op::add: return at().CreateFAdd(a(), b());
-      case Op::sub: return at().CreateFSub(a(), b());
-      case Op::mul: return at().CreateFMul(a(), b());
-      case Op::div: return at().CreateFDiv(a(), b());
-      case Op::mod: return real_remainder();
-      case Op::pow: return real_power();
-      case Op::min: return extreme(llvm::CmpInst::FCMP_OLT);
-      case Op::max: return extreme(llvm::CmpInst::FCMP_OGT);
-      case Op::equal: return at().CreateFCmpOEQ(a(), b());
-      case Op::less: return at().CreateFCmpOLT(a(), b());
-      case Op::less_equal: return at().CreateFCmpOLE(a(), b());
-      case Op::greater: return at().CreateFCmpOGT(a(), b());
-      case Op::greater_equal: return at().CreateFCmpOGE(a(), b());
-      default: undefined();
-    }
-  }
-
-  llvm::Value* half_plus(llvm::Value* inner) { return at().CreateFMul(at().CreateFMul(a(), real(0.5)), at().CreateFAdd(inner, real(1))); }
-
-  // The machine's minimum and maximum give the second operand where one is NaN; a NaN first operand is put back.
-  llvm::Value* extreme(llvm::CmpInst::Predicate predicate) {
-    auto* better = at().CreateSelect(at().CreateFCmp(predicate, a(), b()), a(), b());
-    return at().CreateSelect(at().CreateFCmpUNO(a(), a()), a(), better);
-  }
-
-  llvm::Value* is_infinite() {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    llvm::Value* result = llvm::Constant::getNullValue(like(at().getInt1Ty()));
-    if ((step_.flags & negative_or_truncate) != 0) result = at().CreateOr(result, at().CreateFCmpOEQ(a(), real(-infinity)));
-    if ((step_.flags & positive_flag) != 0) result = at().CreateOr(result, at().CreateFCmpOEQ(a(), real(infinity)));
-    return result;
-  }
-
-  llvm::Value* round_to(llvm::Intrinsic::ID intrinsic) {
-    if (kernel_.target().level != Level::Baseline) return at().CreateUnaryIntrinsic(intrinsic, a());
+  llvm::Value* round_to(llvm::Intrinsic::ID intrinsic, llvm::Value* x) {
+    if (kernel_.target().level != Level::Baseline) return at().CreateUnaryIntrinsic(intrinsic, x);
     // SSE2 has no rounding: adding and subtracting 2^23 (2^52) rounds to even what is smaller; larger numbers have no fraction.
     auto* magic = real(doubles() ? 0x1p52 : 0x1p23);
-    auto* magnitude = at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a());
+    auto* magnitude = at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
     llvm::Value* nearest = at().CreateFSub(at().CreateFAdd(magnitude, magic), magic);
-    nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, a());
+    nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, x);
     if (intrinsic == llvm::Intrinsic::floor) {
-      nearest = at().CreateFSub(nearest, at().CreateSelect(at().CreateFCmpOGT(nearest, a()), real(1), real(0)));
+      nearest = at().CreateFSub(nearest, at().CreateSelect(at().CreateFCmpOGT(nearest, x), real(1), real(0)));
     } else if (intrinsic == llvm::Intrinsic::ceil) {
-      nearest = at().CreateFAdd(nearest, at().CreateSelect(at().CreateFCmpOLT(nearest, a()), real(1), real(0)));
-      nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, a());
+      nearest = at().CreateFAdd(nearest, at().CreateSelect(at().CreateFCmpOLT(nearest, x), real(1), real(0)));
+      nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, x);
     }
-    return at().CreateSelect(at().CreateFCmpOLT(magnitude, magic), nearest, a());
-  }
-
-  llvm::Value* real_remainder() {
-    auto* rest = host(Fmod, a(), b());
-    if ((step_.flags & negative_or_truncate) != 0) return rest;
-    auto* zero = real(0);
-    auto* off = at().CreateXor(at().CreateFCmpOLT(rest, zero), at().CreateFCmpOLT(b(), zero));
-    auto* moved = at().CreateSelect(off, at().CreateFAdd(rest, b()), rest);
-    return at().CreateSelect(at().CreateFCmpOEQ(rest, zero), at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, rest, b()), moved);
-  }
-
-  llvm::Value* real_power() {
-    // Squares and cubes are what models raise to; the products are as good as pow.
-    if (const auto* constant = llvm::dyn_cast<llvm::Constant>(b())) {
-      const auto* splat =
-          llvm::dyn_cast_or_null<llvm::ConstantFP>(constant->getType()->isVectorTy() ? constant->getSplatValue() : constant);
-      if (splat && splat->isExactlyValue(1.0)) return a();
-      if (splat && splat->isExactlyValue(2.0)) return at().CreateFMul(a(), a());
-      if (splat && splat->isExactlyValue(3.0)) return at().CreateFMul(at().CreateFMul(a(), a()), a());
-    }
-    return host(Pow, a(), b());
+    return at().CreateSelect(at().CreateFCmpOLT(magnitude, magic), nearest, x);
   }
 
   // ---- one lane after the other ----
@@ -392,10 +344,8 @@ class Elementwise {
   }
 
   // A libm function, in double; one shared loop over the lanes a kernel, function and width.
-  template <typename... Operands>
-  llvm::Value* host(Host function, Operands... operands) {
-    std::vector<llvm::Value*> values{operands...};
-    if (values.empty()) values = {a()};
+  llvm::Value* host(ir::LibraryFunction function, std::span<llvm::Value* const> values) {
+    const auto position = static_cast<unsigned>(function);
     std::vector<llvm::Value*> memory;
     auto* f64 = at().getDoubleTy();
     for (llvm::Value* value : values) {
@@ -408,13 +358,13 @@ class Elementwise {
       at().CreateStore(wide, array);
       memory.push_back(array);
     }
-    if (width_ == 1) return at().CreateFPCast(kernel_.call_host(function, memory), type_);
+    if (width_ == 1) return at().CreateFPCast(kernel_.call_host(position, memory), type_);
     auto* results = kernel_.variable(like(f64), "results");
     kernel_.loop(scope_, kernel_.constant(0), kernel_.constant(width_), 1, [&](Scope& body, llvm::Value* lane) {
       auto& code = kernel_.at(body);
       std::vector<llvm::Value*> scalars;
       for (llvm::Value* array : memory) scalars.push_back(code.CreateLoad(f64, code.CreateGEP(f64, array, lane)));
-      llvm::Value* result = kernel_.call_host(function, scalars);
+      llvm::Value* result = kernel_.call_host(position, scalars);
       code.CreateStore(result, code.CreateGEP(f64, results, lane));
     });
     kernel_.at(scope_);

@@ -128,12 +128,7 @@ class Math {
   llvm::Value* erf(llvm::Value* x) { return rational(x, erf_above, erf_below, erf_limit); }
   llvm::Value* tanh(llvm::Value* x) { return rational(x, tanh_above, tanh_below, tanh_limit); }
 
-  // x / 2 * (1 + inner)
-  llvm::Value* half_plus(llvm::Value* x, llvm::Value* inner) { return multiply_add_half(at_.CreateFMul(x, real(0.5)), inner); }
-
  private:
-  llvm::Value* multiply_add_half(llvm::Value* half, llvm::Value* inner) { return at_.CreateFMul(half, at_.CreateFAdd(inner, real(1.0))); }
-
   KernelBuilder& kernel_;
   llvm::IRBuilder<>& at_;
   llvm::Type* type_;
@@ -156,26 +151,5 @@ llvm::Value* exp_nonpositive_f32(KernelBuilder& kernel, llvm::Value* x, double f
 llvm::Value* log_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).log(x); }
 llvm::Value* erf_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).erf(x); }
 llvm::Value* tanh_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).tanh(x); }
-
-llvm::Value* sigmoid_f32(KernelBuilder& kernel, llvm::Value* x) {
-  Math math(kernel, x);
-  auto& at = kernel.here();
-  auto* grown = math.exp(at.CreateFNeg(x));
-  return at.CreateFDiv(math.real(1.0), at.CreateFAdd(grown, math.real(1.0)));
-}
-
-llvm::Value* gelu_f32(KernelBuilder& kernel, llvm::Value* x) {
-  Math math(kernel, x);
-  return math.half_plus(x, math.erf(kernel.here().CreateFMul(x, math.real(std::numbers::sqrt2 / 2))));
-}
-
-llvm::Value* gelu_tanh_f32(KernelBuilder& kernel, llvm::Value* x) {
-  Math math(kernel, x);
-  auto& at = kernel.here();
-  const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  auto* square = at.CreateFMul(x, x);
-  auto* factor = multiply_add(kernel, square, math.real(scale * 0.044715), math.real(scale));
-  return math.half_plus(x, math.tanh(at.CreateFMul(x, factor)));
-}
 
 }  // namespace anydim::codegen_cpu

@@ -5,6 +5,7 @@
 //   log        1.2 ulp; -inf at 0, NaN below
 //   erf        6 ulp;   never above 1 in magnitude, exactly 1 from 3.92 on
 //   tanh       6 ulp;   never above 1 in magnitude, exactly 1 from 9.02 on
+// and of what ir/real_body.h makes of them:
 //   sigmoid    3 ulp where the result is at least 1e-37, below it 1.2e-38 absolute
 //   gelu       4e-7 * max(1, |x|) absolute;  gelu_tanh  5e-7 * max(1, |x|) absolute
 // NaN gives NaN; infinities give the limits, except gelu of -inf, which is NaN as in its definition.
@@ -24,9 +25,6 @@ llvm::Value* exp_nonpositive_f32(KernelBuilder& kernel, llvm::Value* x, double f
 llvm::Value* log_f32(KernelBuilder& kernel, llvm::Value* x);
 llvm::Value* erf_f32(KernelBuilder& kernel, llvm::Value* x);
 llvm::Value* tanh_f32(KernelBuilder& kernel, llvm::Value* x);
-llvm::Value* sigmoid_f32(KernelBuilder& kernel, llvm::Value* x);
-llvm::Value* gelu_f32(KernelBuilder& kernel, llvm::Value* x);
-llvm::Value* gelu_tanh_f32(KernelBuilder& kernel, llvm::Value* x);
 
 // a * b + c, rounded once where the target has fused multiply-add. Floats or doubles, any width.
 llvm::Value* multiply_add(KernelBuilder& kernel, llvm::Value* a, llvm::Value* b, llvm::Value* c);

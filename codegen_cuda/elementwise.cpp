@@ -1,11 +1,14 @@
 // Bodies of elementwise ops as CUDA C++ expressions; their meaning is ir/scalar.h's.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <limits>
 
 #include "codegen_cuda/scalar_writer.h"
 #include "ir/error.h"
+#include "ir/real_body.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -13,9 +16,6 @@ namespace {
 
 using ir::DType;
 using ir::Op;
-
-// Flags of a step (ir/loop_form.h).
-constexpr unsigned negative_or_truncate = 1, positive_flag = 2;
 
 class Elementwise {
  public:
@@ -26,7 +26,37 @@ class Elementwise {
     if (step_.op == Op::where) return fmt::format("{} ? {} : {}", operands_.at(0), operands_.at(1), operands_.at(2));
     if (step_.op == Op::cast) return cast(a(), dtype_, step_.dtype);
     if (dtype_ == DType::Bool) return on_bools();
-    return ir::is_float(dtype_) ? on_reals() : on_integers();
+    return ir::is_float(dtype_) ? ir::RealBody(*this, ir::scalar_op(step_), std::span(operands_)).value() : on_integers();
+  }
+
+  // Steps of ir::RealBody; a value is an expression that can stand as an operand of any other.
+  using Value = std::string;
+
+  Value real(double value) const { return anydim::codegen_cuda::literal(doubles() ? DType::F64 : DType::F32, value, 0); }
+  bool is_literal(const Value& value, double number) const { return value == real(number); }
+  Value arithmetic(Op op, const Value& x, const Value& y) const {
+    return fmt::format("({} {} {})", x, op == Op::add ? "+" : op == Op::sub ? "-" : op == Op::mul ? "*" : "/", y);
+  }
+  Value multiply_add(const Value& x, const Value& y, const Value& z) const { return library("fma", {x, y, z}); }
+  Value compare(Op op, const Value& x, const Value& y) const { return fmt::format("({} {} {})", x, comparison(op), y); }
+  Value is_nan(const Value& x) const { return fmt::format("({} != {})", x, x); }
+  Value never() const { return "false"; }
+  Value differ(const Value& x, const Value& y) const { return fmt::format("({} != {})", x, y); }
+  Value select(const Value& condition, const Value& x, const Value& y) const { return fmt::format("({} ? {} : {})", condition, x, y); }
+  Value negate(const Value& x) const { return fmt::format("(-{})", x); }
+  Value magnitude(const Value& x) const { return library("fabs", {x}); }
+  Value copy_sign(const Value& x, const Value& sign) const { return library("copysign", {x, sign}); }
+  Value integral(Op op, const Value& x) const { return library(op == Op::floor ? "floor" : op == Op::ceil ? "ceil" : "rint", {x}); }
+  Value square_root(const Value& x) const { return library("sqrt", {x}); }
+  Value extreme(Op op, const Value& x, const Value& y) {
+    kernel_.use("reals");
+    return called(op == Op::min ? "lesser" : "greater", {x, y});
+  }
+  Value function(ir::LibraryFunction function, std::span<const Value> operands) const {
+    return library(std::string(ir::name_of(function)), {operands.begin(), operands.end()});
+  }
+  Value with(const Value& value, auto body) const {
+    return fmt::format("([&](const {} kept) {{ return {}; }})({})", value_type(dtype_), body(Value("kept")), value);
   }
 
  private:
@@ -35,16 +65,17 @@ class Elementwise {
   std::string infix(const char* symbol) const { return fmt::format("{} {} {}", a(), symbol, b()); }
   bool doubles() const { return dtype_ == DType::F64; }
 
-  std::string call(const char* function) const {
-    return operands_.size() == 1 ? fmt::format("{}({})", function, a()) : fmt::format("{}({}, {})", function, a(), b());
+  static std::string called(const std::string& function, const std::vector<Value>& operands) {
+    return fmt::format("{}({})", function, fmt::join(operands, ", "));
   }
   // A function of the device library: named without suffix for f64, with f for f32.
-  std::string library(const char* function) const { return call((std::string(function) + (doubles() ? "" : "f")).c_str()); }
-  std::string piece(const char* name, const char* function) {
-    kernel_.use(name);
-    return call(function);
+  std::string library(const std::string& function, const std::vector<Value>& operands) const {
+    return called(function + (doubles() ? "" : "f"), operands);
   }
-  std::string real(double value) const { return literal(doubles() ? DType::F64 : DType::F32, value, 0); }
+  std::string integers(const char* function) {
+    kernel_.use("integers");
+    return called(function, operands_);
+  }
 
   std::string cast(const std::string& value, DType from, DType to) {
     if (from == to) return value;
@@ -78,17 +109,17 @@ class Elementwise {
       case Op::add: return infix("||");
       case Op::logical_xor:
       case Op::bit_xor: return infix("!=");
-      default: return comparison();
+      default: return infix(comparison(step_.op));
     }
   }
 
-  std::string comparison() {
-    switch (step_.op) {  // NOLINT: comparisons only
-      case Op::equal: return infix("==");
-      case Op::less: return infix("<");
-      case Op::less_equal: return infix("<=");
-      case Op::greater: return infix(">");
-      case Op::greater_equal: return infix(">=");
+  const char* comparison(Op op) const {
+    switch (op) {  // NOLINT: comparisons only
+      case Op::equal: return "==";
+      case Op::less: return "<";
+      case Op::less_equal: return "<=";
+      case Op::greater: return ">";
+      case Op::greater_equal: return ">=";
       default: undefined();
     }
   }
@@ -97,20 +128,20 @@ class Elementwise {
     const bool is_signed = ir::is_signed(dtype_);
     const auto whole = [&](const char* text) { return fmt::format("({})({})", value_type(dtype_), text); };
     switch (step_.op) {  // NOLINT: comparisons come after
-      case Op::abs: return is_signed ? piece("integers", "magnitude") : a();
-      case Op::neg: return piece("integers", "wrap_negate");
-      case Op::sign: return piece("integers", "sign_of");
+      case Op::abs: return is_signed ? integers("magnitude") : a();
+      case Op::neg: return integers("wrap_negate");
+      case Op::sign: return integers("sign_of");
       case Op::relu: return is_signed ? fmt::format("{} < 0 ? ({})0 : {}", a(), value_type(dtype_), a()) : a();
       case Op::floor:
       case Op::ceil:
       case Op::round: return a();
       case Op::bit_not: return whole(("~" + a()).c_str());
-      case Op::add: return piece("integers", "wrap_add");
-      case Op::sub: return piece("integers", "wrap_subtract");
-      case Op::mul: return piece("integers", "wrap_multiply");
-      case Op::div: return piece("integers", "divide");
-      case Op::mod: return piece("integers", (step_.flags & negative_or_truncate) != 0 ? "truncated_remainder" : "floored_remainder");
-      case Op::pow: return piece("integers", "integer_power");
+      case Op::add: return integers("wrap_add");
+      case Op::sub: return integers("wrap_subtract");
+      case Op::mul: return integers("wrap_multiply");
+      case Op::div: return integers("divide");
+      case Op::mod: return integers(ir::scalar_op(step_).truncate ? "truncated_remainder" : "floored_remainder");
+      case Op::pow: return integers("integer_power");
       case Op::min: return fmt::format("{} < {} ? {} : {}", a(), b(), a(), b());
       case Op::max: return fmt::format("{} > {} ? {} : {}", a(), b(), a(), b());
       case Op::bit_and: return whole(infix("&").c_str());
@@ -118,7 +149,7 @@ class Elementwise {
       case Op::bit_xor: return whole(infix("^").c_str());
       case Op::shift_left: return shifted(fmt::format("(unsigned long long)({}) << {}", a(), b()), "0");
       case Op::shift_right: return shifted(fmt::format("{} >> {}", a(), b()), is_signed ? fmt::format("{} < 0 ? -1 : 0", a()) : "0");
-      default: return comparison();
+      default: return infix(comparison(step_.op));
     }
   }
 
@@ -126,65 +157,6 @@ class Elementwise {
   std::string shifted(const std::string& within, const std::string& beyond) {
     return fmt::format("(unsigned long long)({}) < {} ? ({})({}) : ({})({})", b(), 8 * ir::size_of(dtype_), value_type(dtype_), within,
                        value_type(dtype_), beyond);
-  }
-
-  std::string on_reals() {
-    switch (step_.op) {  // NOLINT: comparisons come after
-      case Op::abs: return library("fabs");
-      case Op::neg: return "-" + a();
-      case Op::sign: return piece("reals", "sign_of_real");
-      case Op::floor: return library("floor");
-      case Op::ceil: return library("ceil");
-      case Op::round: return library("rint");
-      case Op::sqrt: return library("sqrt");
-      case Op::reciprocal: return real(1) + " / " + a();
-      case Op::exp: return library("exp");
-      case Op::log: return library("log");
-      case Op::sin: return library("sin");
-      case Op::cos: return library("cos");
-      case Op::tan: return library("tan");
-      case Op::asin: return library("asin");
-      case Op::acos: return library("acos");
-      case Op::atan: return library("atan");
-      case Op::sinh: return library("sinh");
-      case Op::cosh: return library("cosh");
-      case Op::asinh: return library("asinh");
-      case Op::acosh: return library("acosh");
-      case Op::atanh: return library("atanh");
-      case Op::tanh: return library("tanh");
-      case Op::erf: return library("erf");
-      case Op::sigmoid: return piece("reals", "sigmoid");
-      case Op::gelu: return piece("reals", "gelu");
-      case Op::gelu_tanh: return piece("reals", "gelu_tanh");
-      case Op::relu: return fmt::format("{} < {} ? {} : {}", a(), real(0), real(0), a());
-      case Op::is_nan: return fmt::format("{} != {}", a(), a());
-      case Op::is_inf: return is_infinite();
-      case Op::add: return infix("+");
-      case Op::sub: return infix("-");
-      case Op::mul: return infix("*");
-      case Op::div: return infix("/");
-      case Op::mod: return (step_.flags & negative_or_truncate) != 0 ? library("fmod") : piece("reals", "floored_remainder_of");
-      case Op::pow: return power();
-      case Op::min: return piece("reals", "lesser");
-      case Op::max: return piece("reals", "greater");
-      default: return comparison();
-    }
-  }
-
-  std::string is_infinite() const {
-    const double infinity = std::numeric_limits<double>::infinity();
-    const bool below = (step_.flags & negative_or_truncate) != 0, above = (step_.flags & positive_flag) != 0;
-    if (below && above) return fmt::format("{}({}) == {}", doubles() ? "fabs" : "fabsf", a(), real(infinity));
-    if (below || above) return fmt::format("{} == {}", a(), real(above ? infinity : -infinity));
-    return "false";
-  }
-
-  // Squares and cubes are what models raise to; the products are as good as pow.
-  std::string power() const {
-    if (b() == real(1)) return a();
-    if (b() == real(2)) return fmt::format("{} * {}", a(), a());
-    if (b() == real(3)) return fmt::format("{} * {} * {}", a(), a(), a());
-    return library("pow");
   }
 
   [[noreturn]] void undefined() const {
@@ -231,7 +203,7 @@ std::string literal(DType dtype, double real, std::int64_t integer) {
 }
 
 std::string elementwise(KernelWriter& kernel, const ir::ScalarStep& step, DType operand_dtype, const std::vector<std::string>& operands) {
-  return Elementwise(kernel, step, operand_dtype, operands).text();
+  return bare(Elementwise(kernel, step, operand_dtype, operands).text());
 }
 
 std::string widened(KernelWriter& kernel, DType dtype, const std::string& element) {

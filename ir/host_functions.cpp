@@ -5,23 +5,30 @@
 namespace anydim::ir {
 
 HostFunctions host_functions() {
-  return {.exp = std::exp,
-          .log = std::log,
-          .sin = std::sin,
-          .cos = std::cos,
-          .tan = std::tan,
-          .asin = std::asin,
-          .acos = std::acos,
-          .atan = std::atan,
-          .sinh = std::sinh,
-          .cosh = std::cosh,
-          .asinh = std::asinh,
-          .acosh = std::acosh,
-          .atanh = std::atanh,
-          .tanh = std::tanh,
-          .erf = std::erf,
-          .pow = std::pow,
-          .fmod = std::fmod};
+  return {
+#define ANYDIM_FUNCTION(name, operands) .name = std::name,
+#include "ir/library_functions.def"
+#undef ANYDIM_FUNCTION
+      .fmod = std::fmod};
+}
+
+std::string_view name_of(LibraryFunction function) {
+  static constexpr std::string_view names[] = {
+#define ANYDIM_FUNCTION(name, operands) #name,
+#include "ir/library_functions.def"
+#undef ANYDIM_FUNCTION
+      "fmod"};
+  return names[static_cast<unsigned>(function)];
+}
+
+std::optional<LibraryFunction> library_function(Op op) {
+  switch (op) {  // NOLINT: the others are no functions of a library
+#define ANYDIM_FUNCTION(name, operands) \
+  case Op::name: return LibraryFunction::name;
+#include "ir/library_functions.def"
+#undef ANYDIM_FUNCTION
+    default: return std::nullopt;
+  }
 }
 
 }  // namespace anydim::ir

@@ -2,30 +2,38 @@
 // implementation isn't worth its code: f64 functions and rarely used f32 ones.
 #pragma once
 
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+#include "ir/ops.h"
+
 namespace anydim::ir {
 
+template <int operands>
+using RealFunction = std::conditional_t<operands == 1, double (*)(double), double (*)(double, double)>;
+
+// Kernels index it as an array of pointers, in this order.
 struct HostFunctions {
-  // In this order; kernels index the struct as an array of pointers. One operand: double -> double.
-  double (*exp)(double);
-  double (*log)(double);
-  double (*sin)(double);
-  double (*cos)(double);
-  double (*tan)(double);
-  double (*asin)(double);
-  double (*acos)(double);
-  double (*atan)(double);
-  double (*sinh)(double);
-  double (*cosh)(double);
-  double (*asinh)(double);
-  double (*acosh)(double);
-  double (*atanh)(double);
-  double (*tanh)(double);
-  double (*erf)(double);
-  // Two operands.
-  double (*pow)(double, double);
-  double (*fmod)(double, double);
+#define ANYDIM_FUNCTION(name, operands) RealFunction<operands> name;
+#include "ir/library_functions.def"
+#undef ANYDIM_FUNCTION
+  RealFunction<2> fmod;
+};
+
+// Positions in HostFunctions.
+enum class LibraryFunction : unsigned {
+#define ANYDIM_FUNCTION(name, operands) name,
+#include "ir/library_functions.def"
+#undef ANYDIM_FUNCTION
+  fmod,
 };
 
 HostFunctions host_functions();  // this process's libm
+
+std::string_view name_of(LibraryFunction function);  // in C, for f64
+
+// The function that computes an op on reals as it is; nothing where there is none.
+std::optional<LibraryFunction> library_function(Op op);
 
 }  // namespace anydim::ir

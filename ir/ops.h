@@ -31,6 +31,7 @@ enum Trait : unsigned {
   reshapes = 1u << 10,  // moves, keeping every element in its row-major place: only the dims change
   literal = 1u << 9,    // no tensor operands; result known from attributes or dims
   anchors = 1u << 12,   // the main step of a kernel that others are fused into; so is whatever reduces
+  notable = 1u << 13,   // a kernel is named after it; so it is after composites and reductions
   opens = 1u << 11,     // the count of result elements is a symbol of its own, which only the data tells
 };
 }  // namespace traits

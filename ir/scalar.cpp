@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "ir/error.h"
+#include "ir/host_functions.h"
 
 namespace anydim::ir {
 namespace {
@@ -107,28 +108,19 @@ ScalarOp scalar_op(const Binding& binding) {
 
 namespace {
 
+double call(RealFunction<1> function, double a, double) { return function(a); }
+double call(RealFunction<2> function, double a, double b) { return function(a, b); }
+
 // Functions that libm rounds; nothing where the op is plain arithmetic.
 std::optional<double> function_of_reals(Op op, double a, double b) {
   switch (op) {  // NOLINT: the others are arithmetic
-    case Op::exp: return std::exp(a);
-    case Op::log: return std::log(a);
-    case Op::sin: return std::sin(a);
-    case Op::cos: return std::cos(a);
-    case Op::tan: return std::tan(a);
-    case Op::asin: return std::asin(a);
-    case Op::acos: return std::acos(a);
-    case Op::atan: return std::atan(a);
-    case Op::sinh: return std::sinh(a);
-    case Op::cosh: return std::cosh(a);
-    case Op::asinh: return std::asinh(a);
-    case Op::acosh: return std::acosh(a);
-    case Op::atanh: return std::atanh(a);
-    case Op::tanh: return std::tanh(a);
+#define ANYDIM_FUNCTION(name, operands) \
+  case Op::name: return call(static_cast<RealFunction<operands>>(std::name), a, b);
+#include "ir/library_functions.def"
+#undef ANYDIM_FUNCTION
     case Op::sigmoid: return 1 / (1 + std::exp(-a));
-    case Op::erf: return std::erf(a);
     case Op::gelu: return 0.5 * a * (1 + std::erf(a / std::numbers::sqrt2));
     case Op::gelu_tanh: return 0.5 * a * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (a + 0.044715 * a * a * a)));
-    case Op::pow: return std::pow(a, b);
     default: return std::nullopt;
   }
 }

@@ -164,9 +164,8 @@ class Outliner {
 };
 
 bool is_notable(Op op) {
-  return op == Op::matmul || op == Op::attention || op == Op::gather || op == Op::concat || op == Op::resize || op == Op::cumulative_sum ||
-         op == Op::scatter_elements || op == Op::scatter_nd || op == Op::compact || op == Op::argsort || op == Op::gelu ||
-         op == Op::gelu_tanh || info(op).has(traits::composite) || info(op).has(traits::reduces);
+  const OpInfo& row = info(op);
+  return row.has(traits::notable) || row.has(traits::composite) || row.has(traits::reduces);
 }
 
 std::string name_region(std::span<const Binding> bindings) {
