@@ -88,6 +88,7 @@ std::vector<Row> make_rows() {
       rounded("tanh", [](WideReal a, WideReal) { return std::tanh(a); }),
       rounded("sigmoid", [](WideReal a, WideReal) { return 1 / (1 + std::exp(-a)); }),
       rounded("erf", [](WideReal a, WideReal) { return std::erf(a); }),
+      rounded("erfc", [](WideReal a, WideReal) { return std::erfc(a); }),
       // Without the difference of near numbers: 1 + erf(x) is erfc(-x), and 1 + tanh(x) is 2 / (1 + exp(-2 x)). At -inf the product is 0 times inf.
       rounded("gelu", [=](WideReal a, WideReal) { return a == -inf ? nan : a / 2 * std::erfc(-a / std::numbers::sqrt2_v<WideReal>); }),
       rounded("gelu_tanh",
