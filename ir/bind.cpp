@@ -124,6 +124,7 @@ std::string node_name(const Function& function, const Binding& binding) {
 }
 
 std::string index_out_of_range(const std::string& what, const std::string& node, std::int64_t index, std::int64_t extent) {
+  if (extent == 0) return fmt::format("{} of {}: nothing can be chosen from a dim without elements, got {}", what, node, index);
   return fmt::format("{} of {}: expected from {} to {}, got {}", what, node, -extent, extent - 1, index);
 }
 
