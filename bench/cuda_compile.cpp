@@ -34,7 +34,7 @@ class NoDevice : public runtime::Device {
   }
   std::unique_ptr<runtime::ConstantStore> constants() override {
     class Dropped : public runtime::ConstantStore {
-      void* keep(ir::Tensor&, bool) override { return nullptr; }
+      void* keep(ir::Tensor&) override { return nullptr; }
     };
     return std::make_unique<Dropped>();
   }

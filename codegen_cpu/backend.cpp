@@ -45,11 +45,11 @@ class CpuBackend : public ir::Backend {
     return matmul_packed_layout({target_, region, known->form, known->strides}, parameter);
   }
 
-  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout,
-                  const ir::Tensor& weight) const override {
+  ir::Tensor pack(const ir::Region& region, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight,
+                  const Allocate& allocate) const override {
     const auto known = known_of(region);
     internal_check(std::holds_alternative<ir::MatmulForm>(known->form.skeleton), "only matmul packs its weights");
-    return matmul_pack({target_, region, known->form, known->strides}, parameter, layout, weight);
+    return matmul_pack({target_, region, known->form, known->strides}, parameter, layout, weight, allocate);
   }
 
   std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {

@@ -261,7 +261,8 @@ ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& produc
   return layout;
 }
 
-ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product, const ir::Tensor& weight) {
+ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product, const ir::Tensor& weight,
+                       const ir::Backend::Allocate& allocate) {
   internal_check(layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2,
                  "a packed layout made by packed_layout");
   const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
@@ -282,7 +283,7 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product, c
   if (pair != 1) dims.push_back(pair);
 
   const ir::DType dtype = product.right;
-  ir::Tensor packed(dtype, dims);
+  ir::Tensor packed = allocate(dtype, dims);
   const auto pack = [&](const auto& copy) {
     std::int64_t place = 0;
     for (const std::int64_t base : bases) {

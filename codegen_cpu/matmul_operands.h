@@ -72,6 +72,7 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region, c
 PackedWeight weight_of(const BlockScales& scales, std::int64_t columns);
 ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product);
 // `weight` brought to `layout`, elements converted to the right operand's.
-ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product, const ir::Tensor& weight);
+ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product, const ir::Tensor& weight,
+                       const ir::Backend::Allocate& allocate);
 
 }  // namespace anydim::codegen_cpu

@@ -254,10 +254,11 @@ std::optional<ir::PackedLayout> matmul_packed_layout(const PlanInputs& inputs, s
   return packed_layout(*operands.weight, operands.product);
 }
 
-ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight) {
+ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight,
+                       const ir::Backend::Allocate& allocate) {
   const MatmulOperands operands = matmul_operands(inputs.target, inputs.region, form_of(inputs), inputs.form.symbols);
   const bool scales = operands.scales && static_cast<std::size_t>(operands.scales->buffer) == parameter;
-  return pack_weight(layout, scales ? Product::of(ir::DType::F32) : operands.product, weight);
+  return pack_weight(layout, scales ? Product::of(ir::DType::F32) : operands.product, weight, allocate);
 }
 
 }  // namespace anydim::codegen_cpu

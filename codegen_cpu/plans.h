@@ -40,7 +40,8 @@ std::vector<ir::Schedule> matmul_candidates(const PlanInputs& inputs, const ir::
 double matmul_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);
 std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);
 std::optional<ir::PackedLayout> matmul_packed_layout(const PlanInputs& inputs, std::size_t parameter);
-ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight);
+ir::Tensor matmul_pack(const PlanInputs& inputs, std::size_t parameter, const ir::PackedLayout& layout, const ir::Tensor& weight,
+                       const ir::Backend::Allocate& allocate);
 
 std::vector<ir::Schedule> attention_candidates(const PlanInputs& inputs, const ir::Bucket& bucket);
 double attention_cost(const PlanInputs& inputs, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int threads);

@@ -80,7 +80,7 @@ class CudaBackend : public ir::Backend {
   }
 
   std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override { return std::nullopt; }
-  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor&) const override {
+  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor&, const Allocate&) const override {
     internal_error("weights keep their layout on CUDA");
   }
 

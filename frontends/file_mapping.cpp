@@ -47,13 +47,17 @@ FileMapping::~FileMapping() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-std::shared_ptr<const FileMapping> map_file(const std::filesystem::path& file) {
+FileDescriptor open_file(const std::filesystem::path& file) {
   // Not blocking: opening a named pipe would otherwise wait for its writer before it can be refused.
-  const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor.is_open()) {
     throw Error(ErrorKind::Malformed, fmt::format("cannot open {}: {}", quoted_name(file.string()), std::strerror(errno)));
   }
-  return std::make_shared<const FileMapping>(descriptor, file);
+  return descriptor;
+}
+
+std::shared_ptr<const FileMapping> map_file(const std::filesystem::path& file) {
+  return std::make_shared<const FileMapping>(open_file(file), file);
 }
 
 }  // namespace anydim::frontends

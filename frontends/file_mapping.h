@@ -37,6 +37,8 @@ class FileMapping {
   std::span<const std::byte> bytes_;
 };
 
+// Opens a file that the user named, for reading. Throws Error{Malformed} naming it.
+FileDescriptor open_file(const std::filesystem::path& file);
 // Opens and maps a file that the user named. Throws Error{Malformed} naming it where it is missing, unreadable or no regular file.
 std::shared_ptr<const FileMapping> map_file(const std::filesystem::path& file);
 

@@ -6,6 +6,7 @@
 #include "frontends/onnx/graph.h"
 #include "frontends/onnx/parse.h"
 #include "frontends/onnx/unsupported.h"
+#include "frontends/onnx/weights_apart.h"
 #include "frontends/sizes.h"
 #include "ir/error.h"
 
@@ -13,22 +14,33 @@ namespace anydim::frontends {
 
 namespace {
 
-ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesystem::path>& folder) {
+ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesystem::path>& folder, const WeightsApart& weights = {}) {
   if (!model.has_graph()) throw Error(ErrorKind::Malformed, "the model has no graph");
   const Opsets opsets = opsets_of(model);
   inline_functions(model);
   ExternalData external(folder);
   ir::Module module;
-  module.functions.push_back(import_graph(*model.mutable_graph(), opsets, external));
+  module.functions.push_back(import_graph(*model.mutable_graph(), opsets, external, weights));
   return module;
 }
 
 }  // namespace
 
 ir::Module read_onnx(const std::filesystem::path& file) {
-  // The mapping goes as soon as the messages are parsed: what the module keeps of them was moved or lies in other files.
-  onnx::ModelProto model = parse_model(map_file(file)->bytes(), "model " + quoted_name(file.string()));
-  return import_model(std::move(model), file.parent_path());
+  const std::string name = "model " + quoted_name(file.string());
+  WeightsApart weights{.file = std::make_shared<const ModelFile>(open_file(file), name), .places = {}};
+  onnx::ModelProto model;
+  {
+    // The mapping goes as soon as the messages are parsed: what the module keeps of them was moved, is read later or lies in other files.
+    const FileMapping mapping(weights.file->descriptor(), file);
+    if (auto left = leave_weights(mapping.bytes()); left && !left->weights.empty()) {
+      model = parse_model(std::as_bytes(std::span(left->model)), name);
+      weights.places = std::move(left->weights);
+    } else {
+      model = parse_model(mapping.bytes(), name);
+    }
+  }
+  return import_model(std::move(model), file.parent_path(), weights);
 }
 
 ir::Module read_onnx(std::span<const std::byte> bytes, const std::optional<std::filesystem::path>& folder) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -141,7 +142,10 @@ class Backend {
 
   // Layout for constant parameter `parameter` of the region, or nullopt: read as it is.
   virtual std::optional<PackedLayout> packed_layout(const Region& region, std::size_t parameter) const = 0;
-  virtual Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout, const Tensor& weight) const = 0;
+  // `weight` in that layout, in memory from `allocate`, which gives writable tensors of zeros.
+  using Allocate = std::function<Tensor(DType, std::vector<std::int64_t>)>;
+  virtual Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout, const Tensor& weight,
+                      const Allocate& allocate) const = 0;
 
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a region that derive_loop_form accepts.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;

@@ -17,8 +17,9 @@ class ForwardingBackend : public Backend {
   std::optional<PackedLayout> packed_layout(const Region& region, std::size_t parameter) const override {
     return inner_->packed_layout(region, parameter);
   }
-  Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout, const Tensor& weight) const override {
-    return inner_->pack(region, parameter, layout, weight);
+  Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout, const Tensor& weight,
+              const Allocate& allocate) const override {
+    return inner_->pack(region, parameter, layout, weight, allocate);
   }
   std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const override { return inner_->candidates(region, bucket); }
   std::vector<Schedule> space(const Region& region, const Bucket& bucket) const override { return inner_->space(region, bucket); }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
 
 #include "ir/error.h"
@@ -17,12 +19,11 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-std::shared_ptr<std::byte> allocate_zeroed(std::size_t bytes) {
+std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   void* memory = ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{alignment}, std::nothrow);
   if (memory == nullptr) {
     throw Error(ErrorKind::Resource, fmt::format("out of memory: a tensor needs {} bytes", bytes));
   }
-  std::memset(memory, 0, bytes);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { ::operator delete(p, std::align_val_t{alignment}); }};
 }
 
@@ -70,17 +71,81 @@ auto with_storage(DType dtype, Use&& use) {
 
 }  // namespace
 
+class Tensor::Sourced {
+ public:
+  Sourced(std::shared_ptr<const TensorSource> source, std::size_t size) : source_(std::move(source)), size_(size) {}
+
+  void copy_to(std::span<std::byte> to) const { source_->read(to); }
+
+  std::shared_ptr<const std::byte> open() {
+    const std::lock_guard lock(mutex_);
+    return locked_open();
+  }
+
+  const std::byte* keep() {
+    if (const std::byte* address = address_.load(std::memory_order_acquire)) return address;
+    const std::lock_guard lock(mutex_);
+    kept_ = locked_open();
+    address_.store(kept_.get(), std::memory_order_release);
+    return kept_.get();
+  }
+
+ private:
+  std::shared_ptr<const std::byte> locked_open() {
+    if (kept_) return kept_;
+    if (auto open = open_.lock()) return open;
+    auto memory = allocate(size_);
+    source_->read({memory.get(), size_});
+    open_ = memory;
+    return memory;
+  }
+
+  const std::shared_ptr<const TensorSource> source_;
+  const std::size_t size_;
+  std::mutex mutex_;
+  std::weak_ptr<const std::byte> open_;
+  std::shared_ptr<const std::byte> kept_;
+  std::atomic<const std::byte*> address_ = nullptr;  // of kept_
+};
+
+Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims, std::shared_ptr<const TensorSource> source)
+    : dtype_(dtype), dims_(std::move(dims)), byte_size_(static_cast<std::size_t>(byte_count(dtype_, dims_))),
+      sourced_(std::make_shared<Sourced>(std::move(source), byte_size_)), owner_(sourced_) {}
+
+Tensor Tensor::over(DType dtype, std::vector<std::int64_t> dims, std::span<std::byte> zeros, std::shared_ptr<const void> owner) {
+  Tensor tensor(dtype, std::move(dims), zeros, std::move(owner));
+  tensor.writable_ = zeros.data();
+  return tensor;
+}
+
+std::span<const std::byte> Tensor::kept_bytes() const { return {sourced_->keep(), byte_size_}; }
+
+Tensor Tensor::opened() const {
+  if (!sourced_) return *this;
+  std::shared_ptr<const std::byte> memory = sourced_->open();
+  const std::span bytes(memory.get(), byte_size_);
+  return {dtype_, dims_, bytes, std::move(memory), origin_};
+}
+
+void Tensor::copy_to(std::span<std::byte> to) const {
+  internal_check(to.size() == byte_size_, "a tensor is copied to as many bytes as it has");
+  if (sourced_) return sourced_->copy_to(to);
+  if (!to.empty()) std::memcpy(to.data(), bytes_.data(), to.size());
+}
+
 Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims) : dtype_(dtype), dims_(std::move(dims)) {
   const auto bytes = static_cast<std::size_t>(byte_count(dtype_, dims_));
-  auto memory = allocate_zeroed(bytes);
+  auto memory = allocate(bytes);
   writable_ = memory.get();
+  std::memset(writable_, 0, bytes);
   bytes_ = {writable_, bytes};
+  byte_size_ = bytes;
   owner_ = std::move(memory);
 }
 
 Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                TensorOrigin origin)
-    : dtype_(dtype), dims_(std::move(dims)), bytes_(bytes), owner_(std::move(owner)), origin_(std::move(origin)) {
+    : dtype_(dtype), dims_(std::move(dims)), bytes_(bytes), byte_size_(bytes.size()), owner_(std::move(owner)), origin_(std::move(origin)) {
   internal_check(static_cast<std::int64_t>(bytes.size()) == byte_count(dtype_, dims_), "shared bytes have the tensor's exact size");
 }
 
@@ -90,7 +155,7 @@ std::span<std::byte> Tensor::mutable_bytes() {
 }
 
 double Tensor::real_at(std::int64_t index) const {
-  internal_check(index >= 0 && static_cast<std::size_t>(index) < bytes_.size() / size_of(dtype_), "an index is inside its tensor");
+  internal_check(index >= 0 && static_cast<std::size_t>(index) < byte_size_ / size_of(dtype_), "an index is inside its tensor");
   const auto i = static_cast<std::size_t>(index);
   if (dtype_ == DType::F16) return half_to_float(as<std::uint16_t>()[i]);
   if (dtype_ == DType::BF16) return bfloat16_to_float(as<std::uint16_t>()[i]);
@@ -100,7 +165,7 @@ double Tensor::real_at(std::int64_t index) const {
 
 std::int64_t Tensor::integer_at(std::int64_t index) const {
   if (is_float(dtype_) || dtype_ == DType::Bool) return saturate<std::int64_t>(real_at(index));
-  internal_check(index >= 0 && static_cast<std::size_t>(index) < bytes_.size() / size_of(dtype_), "an index is inside its tensor");
+  internal_check(index >= 0 && static_cast<std::size_t>(index) < byte_size_ / size_of(dtype_), "an index is inside its tensor");
   return with_storage(dtype_, [&]<typename T>(T) { return static_cast<std::int64_t>(as<T>()[static_cast<std::size_t>(index)]); });
 }
 
@@ -139,8 +204,8 @@ void Tensor::set_integer(std::int64_t index, std::int64_t value) {
 }
 
 bool Tensor::same_bits(const Tensor& other) const {
-  return dtype_ == other.dtype_ && dims_ == other.dims_ && bytes_.size() == other.bytes_.size() &&
-         (bytes_.empty() || std::memcmp(bytes_.data(), other.bytes_.data(), bytes_.size()) == 0);
+  if (dtype_ != other.dtype_ || dims_ != other.dims_) return false;
+  return byte_size_ == 0 || shares(other) || std::memcmp(bytes().data(), other.bytes().data(), byte_size_) == 0;
 }
 
 float half_to_float(std::uint16_t bits) {

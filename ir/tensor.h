@@ -23,7 +23,16 @@ struct TensorOrigin {
   bool operator==(const TensorOrigin&) const = default;
 };
 
-// Row-major and contiguous. Bytes are shared between copies and kept alive by `owner` (an allocation aligned to 64 bytes, or a file mapping).
+// Where bytes come from that are read when they are needed, such as a place in a model's file.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  // Writes all of the tensor's bytes. Any thread. Throws Error.
+  virtual void read(std::span<std::byte> to) const = 0;
+};
+
+// Row-major and contiguous. Bytes are shared between copies and kept alive by `owner` (an allocation aligned to 64 bytes, or a file mapping), or
+// come from a source.
 class Tensor {
  public:
   Tensor() = default;
@@ -32,6 +41,9 @@ class Tensor {
   // Shares foreign memory: `bytes` must stay valid while `owner` lives and have the exact size.
   Tensor(DType dtype, std::vector<std::int64_t> dims, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
          TensorOrigin origin = {});
+  Tensor(DType dtype, std::vector<std::int64_t> dims, std::shared_ptr<const TensorSource> source);
+  // Foreign memory of zeros that may be written: `zeros` must stay valid while `owner` lives and have the exact size.
+  static Tensor over(DType dtype, std::vector<std::int64_t> dims, std::span<std::byte> zeros, std::shared_ptr<const void> owner);
   template <typename T>
   static Tensor of(DType dtype, std::vector<std::int64_t> dims, const std::vector<T>& elements);
 
@@ -39,15 +51,27 @@ class Tensor {
   const std::vector<std::int64_t>& dims() const { return dims_; }
   std::size_t rank() const { return dims_.size(); }
   std::int64_t elements() const { return element_count(dims_); }
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::size_t byte_size() const { return byte_size_; }
+  // Of a source they are read once and stay in memory as long as a copy of the tensor lives. Any thread.
+  std::span<const std::byte> bytes() const { return sourced_ ? kept_bytes() : bytes_; }
+  bool is_sourced() const { return sourced_ != nullptr; }
+  // The same tensor with its bytes in memory: those of a source go with the last tensor that this gives.
+  Tensor opened() const;
+  // Copies all bytes, from a source without keeping them.
+  void copy_to(std::span<std::byte> to) const;
+  // Whether the bytes are those of `other`, not only equal.
+  bool shares(const Tensor& other) const {
+    return sourced_ ? sourced_ == other.sourced_ : !other.sourced_ && bytes_.data() == other.bytes_.data();
+  }
   const TensorOrigin& origin() const { return origin_; }
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
   template <typename T>
   std::span<const T> as() const {
-    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+    const std::span<const std::byte> all = bytes();
+    return {reinterpret_cast<const T*>(all.data()), all.size() / sizeof(T)};
   }
-  // Writable view; only for memory that this Tensor allocated (fresh constructor) and before it is shared.
+  // Writable view; only for memory that this Tensor allocated or was made over, and before it is shared.
   std::span<std::byte> mutable_bytes();
   template <typename T>
   std::span<T> mutable_as() {
@@ -64,12 +88,33 @@ class Tensor {
   bool same_bits(const Tensor& other) const;  // dtype, dims and bytes equal
 
  private:
+  class Sourced;
+  std::span<const std::byte> kept_bytes() const;
+
   DType dtype_ = DType::F32;
   std::vector<std::int64_t> dims_;
   std::span<const std::byte> bytes_;
+  std::size_t byte_size_ = 0;
+  std::shared_ptr<Sourced> sourced_;
   std::shared_ptr<const void> owner_;
   std::byte* writable_ = nullptr;
   TensorOrigin origin_;
+};
+
+// The elements of a tensor as numbers, for a pass over many of them. Bytes of a source go with it.
+class Reals {
+ public:
+  explicit Reals(const Tensor& tensor) : tensor_(tensor.opened()) {
+    if (tensor_.dtype() == DType::F32) floats_ = tensor_.as<float>();
+  }
+  std::size_t size() const { return static_cast<std::size_t>(tensor_.elements()); }
+  double operator[](std::size_t index) const {
+    return floats_.empty() ? tensor_.real_at(static_cast<std::int64_t>(index)) : static_cast<double>(floats_[index]);
+  }
+
+ private:
+  Tensor tensor_;
+  std::span<const float> floats_;
 };
 
 template <typename T>

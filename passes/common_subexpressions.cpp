@@ -29,7 +29,7 @@ std::size_t hash_of(const Binding& binding) {
       for (std::int64_t number : *list) mix(static_cast<std::size_t>(number));
     if (const auto* tensor = std::get_if<Tensor>(&attribute)) {
       for (std::int64_t dim : tensor->dims()) mix(static_cast<std::size_t>(dim));
-      if (tensor->bytes().size() <= compared_by_bits)
+      if (tensor->byte_size() <= compared_by_bits)
         mix(std::hash<std::string_view>{}({reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()}));
     }
   }

@@ -147,21 +147,30 @@ ElementRange ElementRanges::of_constant(const Tensor& tensor) const {
   }
   if (tensor.elements() == 0) return found;
   if (norms_ == Norms::Numbers && dtype == DType::F32) {
-    const std::span<const float> elements = tensor.as<float>();
+    const Tensor opened = tensor.opened();
+    const std::span<const float> elements = opened.as<float>();
     const auto [low, high] = std::ranges::minmax(elements);
     const bool nan = std::ranges::any_of(elements, [](float element) { return std::isnan(element); });
     return nan ? found : ElementRange{{low, high, false}};
   }
-  found.range = number_range(tensor.real_at(0));
-  const std::int64_t width = tensor.rank() == 0 ? 1 : tensor.dims().back();
-  double longest = 0, row = 0;
-  for (std::int64_t at = 0; at < tensor.elements(); ++at) {
-    const double element = tensor.real_at(at);
-    found.range = united(found.range, number_range(element));
-    row = (at % width == 0 ? 0 : row) + square(element);
+  const Reals elements(tensor);
+  const std::size_t width = tensor.rank() == 0 ? 1 : static_cast<std::size_t>(tensor.dims().back());
+  double longest = 0, low = infinity, high = -infinity;
+  bool nan = false;  // rows that hold one are not among the longest
+  for (std::size_t first = 0; first < elements.size(); first += width) {
+    double row = 0;
+    for (std::size_t at = first; at < first + width; ++at) {
+      const double element = elements[at];
+      nan = nan || std::isnan(element);
+      low = std::min(low, element);
+      high = std::max(high, element);
+      row += square(element);
+    }
     longest = std::max(longest, row);
   }
-  found.row_norm = std::isnan(longest) ? infinity : std::sqrt(longest);
+  found.range = united(number_range(low), number_range(high));
+  if (nan) found.range = united(found.range, number_range(std::numeric_limits<double>::quiet_NaN()));
+  found.row_norm = std::sqrt(longest);
   return found;
 }
 
@@ -248,18 +257,21 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
   const Binding* weights = definition(right);
   if (norms_ == Norms::Bounded && weights != nullptr && weights->op == Op::constant && type(right).rank() == 2) {
     const Tensor& matrix = tensor_attribute(*weights, "value");
-    const std::int64_t rows = matrix.dims()[0], columns = matrix.dims()[1];
-    double all = 0, longest = 0, widest = 0;
-    for (std::int64_t j = 0; j < columns; ++j) {
-      double squares = 0, sum = 0;
-      for (std::int64_t i = 0; i < rows; ++i) {
-        const double element = matrix.real_at(i * columns + j);
-        squares += square(element);
-        sum += std::abs(element);
+    const auto rows = static_cast<std::size_t>(matrix.dims()[0]), columns = static_cast<std::size_t>(matrix.dims()[1]);
+    const Reals elements(matrix);
+    std::vector<double> squares(columns, 0.0), sums(columns, 0.0);
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) {
+        const double element = elements[i * columns + j];
+        squares[j] += square(element);
+        sums[j] += std::abs(element);
       }
-      all += squares;
-      longest = std::max(longest, squares);
-      widest = std::max(widest, sum);
+    }
+    double all = 0, longest = 0, widest = 0;
+    for (std::size_t j = 0; j < columns; ++j) {
+      all += squares[j];
+      longest = std::max(longest, squares[j]);
+      widest = std::max(widest, sums[j]);
     }
     largest = std::fmin(widest * magnitude(a.range), std::sqrt(longest) * a.row_norm);
     norm = factor * std::sqrt(all) * a.row_norm;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "ir/error.h"
@@ -41,27 +40,39 @@ std::optional<Tensor> as_vector(const Tensor& tensor, std::int64_t columns) {
   return result;
 }
 
-// In memory that nothing writes before the copy: weights are large, and zeroing them first would cost as much again.
-Tensor side_by_side(const std::vector<const Tensor*>& tensors, std::size_t axis) {
-  const DType dtype = tensors[0]->dtype();
-  std::vector<std::int64_t> dims = tensors[0]->dims();
-  dims[axis] = 0;
-  for (const Tensor* tensor : tensors) dims[axis] += tensor->dims()[axis];
-  const auto size = static_cast<std::size_t>(byte_count(dtype, dims));
-  constexpr std::align_val_t alignment{64};
-  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), alignment)),
-                                    [](std::byte* bytes) { ::operator delete(bytes, alignment); });
-  std::size_t rows = 1;
-  for (std::size_t i = 0; i < axis; ++i) rows *= static_cast<std::size_t>(dims[i]);
-  std::byte* to = memory.get();
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (const Tensor* tensor : tensors) {
-      const std::size_t run = tensor->bytes().size() / rows;
-      if (run != 0) std::memcpy(to, tensor->bytes().data() + row * run, run);
-      to += run;
+// Tensors side by side along an axis. Weights are large: they are joined when they are read, and read no sooner than that.
+class SideBySide : public TensorSource {
+ public:
+  SideBySide(std::vector<Tensor> tensors, std::size_t axis) : tensors_(std::move(tensors)), axis_(axis) {}
+
+  void read(std::span<std::byte> to) const override {
+    std::size_t rows = 1, place = 0;
+    for (std::size_t i = 0; i < axis_; ++i) rows *= static_cast<std::size_t>(tensors_[0].dims()[i]);
+    std::vector<Tensor> opened;
+    for (const Tensor& tensor : tensors_) opened.push_back(tensor.opened());
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (const Tensor& tensor : opened) {
+        const std::size_t run = tensor.byte_size() / rows;
+        if (run != 0) std::memcpy(to.data() + place, tensor.bytes().data() + row * run, run);
+        place += run;
+      }
     }
   }
-  return Tensor(dtype, dims, {memory.get(), size}, memory);
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::size_t axis_;
+};
+
+Tensor side_by_side(const std::vector<const Tensor*>& tensors, std::size_t axis) {
+  std::vector<std::int64_t> dims = tensors[0]->dims();
+  dims[axis] = 0;
+  std::vector<Tensor> parts;
+  for (const Tensor* tensor : tensors) {
+    dims[axis] += tensor->dims()[axis];
+    parts.push_back(*tensor);
+  }
+  return Tensor(tensors[0]->dtype(), std::move(dims), std::make_shared<SideBySide>(std::move(parts), axis));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -17,16 +18,27 @@ using namespace ir;
 
 namespace {
 
-Tensor converted(const Tensor& tensor, DType to) {
-  Tensor result(to, tensor.dims());
-  const auto from = tensor.as<float>();
-  const auto into = result.mutable_as<std::uint16_t>();
-  if (to == DType::BF16)
-    for (std::size_t i = 0; i < from.size(); ++i) into[i] = float_to_bfloat16(from[i]);
-  else
-    for (std::size_t i = 0; i < from.size(); ++i) into[i] = float_to_half(from[i]);
-  return result;
-}
+// f32 elements as f16 or bf16, when they are read.
+class Converted : public TensorSource {
+ public:
+  Converted(Tensor tensor, DType to) : tensor_(std::move(tensor)), to_(to) {}
+
+  void read(std::span<std::byte> to) const override {
+    const Tensor opened = tensor_.opened();
+    const auto from = opened.as<float>();
+    const std::span into(reinterpret_cast<std::uint16_t*>(to.data()), from.size());
+    if (to_ == DType::BF16)
+      for (std::size_t i = 0; i < from.size(); ++i) into[i] = float_to_bfloat16(from[i]);
+    else
+      for (std::size_t i = 0; i < from.size(); ++i) into[i] = float_to_half(from[i]);
+  }
+
+ private:
+  Tensor tensor_;
+  DType to_;
+};
+
+Tensor converted(const Tensor& tensor, DType to) { return {to, tensor.dims(), std::make_shared<Converted>(tensor, to)}; }
 
 class FunctionLowering {
  public:

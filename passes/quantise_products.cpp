@@ -104,8 +104,8 @@ class Quantisation {
     const Binding* view = definition(product.operands[1], Op::transpose);
     const Binding* weight = definition(view != nullptr ? view->operands[0] : product.operands[1], Op::constant);
     if (weight == nullptr || function_.tensor_type(product.operands[0]).rank() < 2) return false;
-    const Tensor& matrix = tensor_attribute(*weight, "value");
-    if (matrix.dims().size() != 2 || matrix.elements() < fewest_elements) return false;
+    if (const Tensor& stored = tensor_attribute(*weight, "value"); stored.rank() != 2 || stored.elements() < fewest_elements) return false;
+    const Tensor matrix = tensor_attribute(*weight, "value").opened();
     const bool transposed = view != nullptr;
     const std::int64_t terms = matrix.dims()[transposed ? 1 : 0];
     if (terms < fewest_terms || terms > most_terms || !std::ranges::all_of(matrix.as<float>(), [](float x) { return std::isfinite(x); }))

@@ -12,8 +12,8 @@ namespace {
 
 bool same(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
-  if (a.bytes().data() == b.bytes().data()) return true;
-  if (a.bytes().size() <= compared_by_bits) return a.same_bits(b);
+  if (a.shares(b)) return true;
+  if (a.byte_size() <= compared_by_bits) return a.same_bits(b);
   return a.origin() == b.origin() && !(a.origin() == TensorOrigin{}) && a.owner() == b.owner();
 }
 

@@ -110,6 +110,7 @@ class RowPacker {
   ir::ValueId first_rows(const ir::Binding& binding);
   // Throws where keys that the mask hides may still weigh something, whatever limit inputs keep.
   void require_hidden(const MaskFinding& finding, const ir::Binding& attention);
+  void limit_inputs(std::size_t limit);  // that a bound rests on, by ranges(limit)
   class BetweenRows;
   ir::ValueId bias_between(const MaskFinding& finding, const ir::Binding& attention);  // no_value: nothing is added
   // The number that the mask makes of every element of the value's hidden rows, whatever else they are made of, infinities aside.

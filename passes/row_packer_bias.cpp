@@ -224,15 +224,23 @@ ElementRanges& RowPacker::ranges(std::size_t limit) {
   return ranges_[limit];
 }
 
+void RowPacker::limit_inputs(std::size_t limit) {
+  if (limit == 0) return;
+  plan_.input_limit = std::min(plan_.input_limit, input_limits[limit]);
+  plan_.limited_inputs.insert(ranges_[limit].inputs_read().begin(), ranges_[limit].inputs_read().end());
+}
+
 void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) {
   double unlimited = 0;
   for (std::size_t i = 0; i < std::size(input_limits); ++i) {
+    if (finding.hides(score_bound_of_rows(attention, ranges(i)))) {
+      limit_inputs(i);
+      return;
+    }
     const double bound = score_bound(padded_, padded_.body, attention, ranges(i));
     if (i == 0) unlimited = bound;
     if (!finding.hides(bound)) continue;
-    if (i == 0) return;
-    plan_.input_limit = std::min(plan_.input_limit, input_limits[i]);
-    plan_.limited_inputs.insert(ranges_[i].inputs_read().begin(), ranges_[i].inputs_read().end());
+    limit_inputs(i);
     return;
   }
   const std::string fill = fmt::format("adds {} to the scores of masked keys", finding.fill);

@@ -214,12 +214,13 @@ class Tracing {
     const Tensor& matrix = tensor_attribute(*weight, "value");
     if (matrix.rank() != 2 || !is_float(matrix.dtype())) return std::nullopt;
     const auto depth = static_cast<std::size_t>(matrix.dims()[0]), width = static_cast<std::size_t>(matrix.dims()[1]);
+    const Reals elements(matrix);
     const Rows rows = rows_of(binding.operands[0], depth);
     if (!std::isfinite(rows.length)) return std::nullopt;
     Columns columns{{depth, width, std::vector<double>(depth * width)}, std::vector<double>(width, 0.0), rows.length};
     for (std::size_t k = 0; k < depth; ++k) {
       for (std::size_t j = 0; j < width; ++j) {
-        const double element = matrix.real_at(static_cast<std::int64_t>(k * width + j));
+        const double element = elements[k * width + j];
         columns.matrix.at(k, j) = rows.gain[k] * element;
         columns.offset[j] += rows.shift[k] * element;
       }
@@ -233,6 +234,12 @@ class Tracing {
 };
 
 }  // namespace
+
+double score_bound_of_rows(const Binding& attention, ElementRanges& ranges) {
+  const double bound =
+      ranges.of(attention.operands[0]).row_norm * ranges.of(attention.operands[1]).row_norm * std::abs(real_attribute(attention, "scale"));
+  return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
+}
 
 double score_bound(const Function& function, const Block& block, const Binding& attention, ElementRanges& ranges) {
   Tracing tracing(function, block, ranges);

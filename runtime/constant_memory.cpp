@@ -1,7 +1,7 @@
 #include "runtime/constant_memory.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace anydim::runtime {
 
@@ -23,12 +23,11 @@ ConstantMemory::Place ConstantMemory::take(std::size_t bytes) {
   return place;
 }
 
-ir::Tensor ConstantMemory::keep(const ir::Tensor& tensor) {
-  const std::span<const std::byte> from = tensor.bytes();
-  if (from.empty()) return tensor;
-  Place place = take(from.size());
-  std::memcpy(place.bytes, from.data(), from.size());
-  return {tensor.dtype(), tensor.dims(), {place.bytes, from.size()}, std::move(place.block), tensor.origin()};
+ir::Tensor ConstantMemory::allocate(ir::DType dtype, std::vector<std::int64_t> dims) {
+  const auto bytes = static_cast<std::size_t>(ir::byte_count(dtype, dims));
+  if (bytes == 0) return {dtype, std::move(dims)};
+  Place place = take(bytes);
+  return ir::Tensor::over(dtype, std::move(dims), {place.bytes, bytes}, std::move(place.block));
 }
 
 }  // namespace anydim::runtime

@@ -31,8 +31,8 @@ struct CpuKernel : DeviceKernel {
 
 class CpuConstants : public ConstantStore {
  public:
-  void* keep(ir::Tensor& tensor, bool packed) override {
-    if (packed) tensor = memory_.keep(tensor);
+  ir::Tensor allocate(ir::DType dtype, std::vector<std::int64_t> dims) override { return memory_.allocate(dtype, std::move(dims)); }
+  void* keep(ir::Tensor& tensor) override {
     return const_cast<std::byte*>(tensor.bytes().data());  // kernels read it only
   }
 

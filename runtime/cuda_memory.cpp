@@ -77,7 +77,7 @@ class Constants : public ConstantStore {
     context_->driver().stream_destroy(stream_);
   }
 
-  void* keep(ir::Tensor& tensor, bool) override {
+  void* keep(ir::Tensor& tensor) override {
     const std::span<const std::byte> bytes = tensor.bytes();
     context_->enter();
     const Driver& driver = context_->driver();

@@ -30,9 +30,11 @@ class DeviceKernel {
 class ConstantStore {
  public:
   virtual ~ConstantStore() = default;
-  // Address for kernels of a constant; `packed`: its bytes were made for the device, else they are what the model brought. `tensor` becomes what
-  // stays on the host: bytes that kernels read there, or a tensor without elements. Any thread. Throws Error{Resource}.
-  virtual void* keep(ir::Tensor& tensor, bool packed) = 0;
+  // Writable zeros on the host, for a constant that is made before it is kept. Any thread. Throws Error{Resource}.
+  virtual ir::Tensor allocate(ir::DType dtype, std::vector<std::int64_t> dims) { return {dtype, std::move(dims)}; }
+  // Address for kernels of a constant. `tensor` becomes what stays on the host: bytes that kernels read there, or a tensor without elements.
+  // Any thread. Throws Error{Resource}.
+  virtual void* keep(ir::Tensor& tensor) = 0;
 };
 
 // Memory of the last call, in bytes: the most of each kind that was held at once.

@@ -35,26 +35,29 @@ void Executable::pack_constants() {
     if (program_.constants[i].layout) packed.push_back(i);
   }
   const auto read_as_it_is = [&](const ir::Tensor& tensor) {
-    return std::ranges::any_of(program_.constants, [&](const ir::Program::Constant& other) {
-      return !other.layout && other.tensor.bytes().data() == tensor.bytes().data();
-    });
+    return std::ranges::any_of(program_.constants,
+                               [&](const ir::Program::Constant& other) { return !other.layout && other.tensor.shares(tensor); });
   };
   std::vector<bool> release(program_.constants.size());
-  for (const std::size_t i : packed) release[i] = !read_as_it_is(program_.constants[i].tensor);
+  for (const std::size_t i : packed)
+    release[i] = !program_.constants[i].tensor.is_sourced() && !read_as_it_is(program_.constants[i].tensor);
+  const auto allocate = [&](ir::DType dtype, std::vector<std::int64_t> dims) { return constants_->allocate(dtype, std::move(dims)); };
 
   std::vector<std::int64_t> bytes(program_.constants.size());
   constant_addresses_.resize(program_.constants.size());
   const auto keep = [&](std::size_t index) {
     ir::Program::Constant& constant = program_.constants[index];
-    const bool packed = constant.layout.has_value();
     const ir::Tensor original = constant.tensor;
-    if (packed) {
+    if (constant.layout) {
       const ir::Region& region = program_.kernels[static_cast<std::size_t>(constant.region)].region;
       constant.tensor = {};
-      constant.tensor = backend_->pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original);
+      constant.tensor = backend_->pack(region, static_cast<std::size_t>(constant.parameter), *constant.layout, original.opened(), allocate);
+    } else if (original.is_sourced()) {
+      constant.tensor = allocate(original.dtype(), original.dims());
+      original.copy_to(constant.tensor.mutable_bytes());
     }
-    bytes[index] = static_cast<std::int64_t>(constant.tensor.bytes().size());
-    constant_addresses_[index] = constants_->keep(constant.tensor, packed);
+    bytes[index] = static_cast<std::int64_t>(constant.tensor.byte_size());
+    constant_addresses_[index] = constants_->keep(constant.tensor);
     if (release[index]) release_file_pages(original.bytes().data(), original.bytes().size());
   };
   // What is packed first: tensors read as they are may lie on the same pages.

@@ -34,8 +34,9 @@ std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
 
 class GraphImporter : public Subgraphs {
  public:
-  GraphImporter(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external)
-      : graph_(graph), opsets_(opsets), external_(external), builder_("main", names_in(graph)), symbols_(builder_.function().symbols) {}
+  GraphImporter(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external, const WeightsApart& weights)
+      : graph_(graph), opsets_(opsets), external_(external), weights_(weights), builder_("main", names_in(graph)),
+        symbols_(builder_.function().symbols) {}
 
   ir::Function run() {
     refuse_unsupported(graph_, opsets_);
@@ -45,7 +46,10 @@ class GraphImporter : public Subgraphs {
     }
     for (const auto& tensor : graph_.initializer()) initialised_.insert(tensor.name());
     for (const auto& input : graph_.input()) import_input(input);
-    for (auto& tensor : *graph_.mutable_initializer()) import_initialiser(tensor);
+    for (int i = 0; i < graph_.initializer_size(); ++i) {
+      const auto apart = weights_.places.find(i);
+      import_initialiser(*graph_.mutable_initializer(i), apart == weights_.places.end() ? nullptr : &apart->second);
+    }
     for (int i = 0; i < graph_.node_size(); ++i) import_node(*graph_.mutable_node(i), i);
     import_outputs();
     for (const auto& value : graph_.value_info()) note_declared_type(value);
@@ -130,11 +134,12 @@ class GraphImporter : public Subgraphs {
     builder_.function().body.parameters.push_back(value);
   }
 
-  void import_initialiser(onnx::TensorProto& proto) {
+  void import_initialiser(onnx::TensorProto& proto, const Extent* apart = nullptr) {
     const std::string name = proto.name();
     if (name.empty()) throw Error(ErrorKind::Malformed, "the graph has an initialiser without a name");
     const std::string what = fmt::format("initialiser {}", quoted_name(name));
-    ir::Tensor tensor = take_tensor(proto, what, external_);
+    ir::Tensor tensor = apart == nullptr ? take_tensor(proto, what, external_)
+                                         : tensor_apart(proto, what, apart->length, ModelFile::source(weights_.file, *apart));
     const ir::ValueId value = inner() ? builder_.add_intermediate(name, tensor.dtype()) : builder_.add_named(name, {}, tensor.dtype());
     define(name, value, what);
     ir::Binding binding;
@@ -257,6 +262,7 @@ class GraphImporter : public Subgraphs {
   onnx::GraphProto& graph_;
   const Opsets& opsets_;
   ExternalData& external_;
+  const WeightsApart& weights_;
   FunctionBuilder builder_;
   SymbolNames symbols_;
   std::unordered_set<std::string> initialised_;
@@ -266,8 +272,8 @@ class GraphImporter : public Subgraphs {
 
 }  // namespace
 
-ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external) {
-  return GraphImporter(graph, opsets, external).run();
+ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external, const WeightsApart& weights) {
+  return GraphImporter(graph, opsets, external, weights).run();
 }
 
 }  // namespace anydim::frontends

@@ -65,12 +65,15 @@ std::string type_text(ir::DType dtype, const std::vector<std::int64_t>& dims) {
   return fmt::format("{} {}", ir::name_of(dtype), dims_text(dims));
 }
 
+void check_raw_size(std::size_t size, ir::DType dtype, const std::vector<std::int64_t>& dims, std::int64_t needed,
+                    const std::string& what) {
+  if (static_cast<std::int64_t>(size) == needed) return;
+  malformed(what, fmt::format(" is {}, which needs {} bytes, but its raw_data has {}", type_text(dtype, dims), needed, size));
+}
+
 ir::Tensor take_raw(onnx::TensorProto& proto, ir::DType dtype, std::vector<std::int64_t> dims, std::int64_t needed,
                     const std::string& what) {
-  if (static_cast<std::int64_t>(proto.raw_data().size()) != needed) {
-    malformed(what, fmt::format(" is {}, which needs {} bytes, but its raw_data has {}", type_text(dtype, dims), needed,
-                                proto.raw_data().size()));
-  }
+  check_raw_size(proto.raw_data().size(), dtype, dims, needed, what);
   std::shared_ptr<const std::string> owner(proto.release_raw_data());
   if (!owner) return {dtype, std::move(dims)};
   const std::span bytes(reinterpret_cast<const std::byte*>(owner->data()), owner->size());
@@ -175,6 +178,24 @@ int filled_fields(const onnx::TensorProto& proto) {
          int{proto.string_data_size() > 0};
 }
 
+struct Declared {
+  ir::DType dtype;
+  std::vector<std::int64_t> dims;
+  std::int64_t bytes;
+};
+
+// `filled`: how many fields hold data.
+Declared declared(const onnx::TensorProto& proto, const std::string& what, int filled) {
+  const ir::DType dtype = dtype_numbered(proto.data_type(), what);
+  if (proto.has_segment()) malformed(what, " is one segment of a larger tensor; expected a whole one");
+  std::vector<std::int64_t> dims(proto.dims().begin(), proto.dims().end());
+  const std::int64_t bytes = tensor_bytes(proto.name(), dtype, dims);
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL && filled > 0)
+    malformed(what, " has data both inside the model and in another file");
+  if (filled > 1) malformed(what, " has its data in more than one field; expected one");
+  return {dtype, std::move(dims), bytes};
+}
+
 }  // namespace
 
 ir::DType dtype_numbered(std::int64_t number, const std::string& what) {
@@ -188,18 +209,18 @@ ir::DType dtype_numbered(std::int64_t number, const std::string& what) {
 }
 
 ir::Tensor take_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& external) {
-  const ir::DType dtype = dtype_numbered(proto.data_type(), what);
-  if (proto.has_segment()) malformed(what, " is one segment of a larger tensor; expected a whole one");
-  std::vector<std::int64_t> dims(proto.dims().begin(), proto.dims().end());
-  const std::int64_t needed = tensor_bytes(proto.name(), dtype, dims);
-  const int filled = filled_fields(proto);
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    if (filled > 0) malformed(what, " has data both inside the model and in another file");
-    return external.load(proto.name(), dtype, std::move(dims), external_location(proto, what));
-  }
-  if (filled > 1) malformed(what, " has its data in more than one field; expected one");
-  ir::Tensor tensor =
-      proto.has_raw_data() ? take_raw(proto, dtype, std::move(dims), needed, what) : take_typed(proto, dtype, std::move(dims), what);
+  const auto [dtype, dims, needed] = declared(proto, what, filled_fields(proto));
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) return external.load(proto.name(), dtype, dims, external_location(proto, what));
+  ir::Tensor tensor = proto.has_raw_data() ? take_raw(proto, dtype, dims, needed, what) : take_typed(proto, dtype, dims, what);
+  check_bools(tensor, what);
+  return tensor;
+}
+
+ir::Tensor tensor_apart(const onnx::TensorProto& proto, const std::string& what, std::size_t length,
+                        std::shared_ptr<const ir::TensorSource> source) {
+  const auto [dtype, dims, needed] = declared(proto, what, filled_fields(proto) + 1);
+  check_raw_size(length, dtype, dims, needed, what);
+  ir::Tensor tensor(dtype, dims, std::move(source));
   check_bools(tensor, what);
   return tensor;
 }

@@ -1,7 +1,9 @@
 // TensorProto to ir::Tensor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "frontends/external_data.h"
@@ -20,5 +22,8 @@ ir::DType dtype_numbered(std::int64_t number, const std::string& what);
 // Moves the data out of `proto` (it is empty afterwards) or maps it; copies only data stored in a wider field. `what` names the tensor in
 // messages, e.g. "initialiser 'w'". Throws Error{Malformed} where type, dims and data disagree.
 ir::Tensor take_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& external);
+// The same of a tensor whose raw data, of `length` bytes, were left out of `proto` and come from `source`.
+ir::Tensor tensor_apart(const onnx::TensorProto& proto, const std::string& what, std::size_t length,
+                        std::shared_ptr<const ir::TensorSource> source);
 
 }  // namespace anydim::frontends

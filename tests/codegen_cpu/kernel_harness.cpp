@@ -123,7 +123,7 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ir::Tensor tensor = inputs[i];
     if (std::holds_alternative<ir::MatmulForm>(region.form.skeleton)) {
-      if (const auto layout = matmul_packed_layout(plan, i)) tensor = matmul_pack(plan, i, *layout, tensor);
+      if (const auto layout = matmul_packed_layout(plan, i)) tensor = matmul_pack(plan, i, *layout, tensor, fresh_tensor);
     }
     std::memcpy(add(tensor.bytes().size()), tensor.bytes().data(), tensor.bytes().size());
   }

@@ -30,6 +30,9 @@ std::vector<Target> targets();
 // The same with each kind of instruction for bf16 and bytes; the last has tile registers, which tests/codegen_cpu/tile_emulator.h plays where the processor has none.
 std::vector<Target> all_targets();
 
+// Memory of packed weights.
+inline ir::Tensor fresh_tensor(ir::DType dtype, std::vector<std::int64_t> dims) { return {dtype, std::move(dims)}; }
+
 struct TestKernel {
   ir::CompiledKernel kernel;
   ir::Bucket bucket;

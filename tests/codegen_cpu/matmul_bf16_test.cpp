@@ -175,7 +175,7 @@ TEST(MatmulBf16, PackedLayout) {
     place.column_stride = 1;
     const ir::PackedLayout layout = packed_layout(place, brains);
     EXPECT_EQ(layout.name, "panels16 bf16");
-    const ir::Tensor packed = pack_weight(layout, brains, weight);
+    const ir::Tensor packed = pack_weight(layout, brains, weight, fresh_tensor);
     ASSERT_EQ(packed.dims(), (std::vector<std::int64_t>{2, steps, 16, 2}));
     for (std::int64_t i = 0; i < packed.elements(); ++i) {
       const std::int64_t k = i / 32 % steps * 2 + i % 2, c = i / (32 * steps) * 16 + i / 2 % 16;

@@ -121,7 +121,7 @@ TEST(MatmulBytes, PackedLayout) {
     place.column_stride = 1;
     const ir::PackedLayout layout = packed_layout(place, bytes);
     EXPECT_EQ(layout.name, "panels16 i8");
-    const ir::Tensor packed = pack_weight(layout, bytes, weight);
+    const ir::Tensor packed = pack_weight(layout, bytes, weight, fresh_tensor);
     ASSERT_EQ(packed.dims(), (std::vector<std::int64_t>{2, steps, 16, 4}));
     for (std::int64_t i = 0; i < packed.elements(); ++i) {
       const std::int64_t k = i / 64 % steps * 4 + i % 4, c = i / (64 * steps) * 16 + i / 4 % 16;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "ir/error.h"
@@ -166,6 +167,53 @@ TEST(Shape, SizesAreChecked) {
   EXPECT_EQ(shape_error(DType::Bool, {4294967296, 4294967296}), "shape (4294967296, 4294967296) has more elements than 64 bits can count");
   EXPECT_EQ(shape_error(DType::F64, {4611686018427387904}),
             "a f64 tensor of shape (4611686018427387904) has more bytes than 64 bits can count");
+}
+
+// Gives 0, 1, 2, ... and counts how often it was asked.
+class Counting : public TensorSource {
+ public:
+  explicit Counting(int& reads) : reads_(reads) {}
+  void read(std::span<std::byte> to) const override {
+    ++reads_;
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<std::byte>(i);
+  }
+
+ private:
+  int& reads_;
+};
+
+TEST(Tensor, OfASourceIsReadWhenItIsNeeded) {
+  int reads = 0;
+  const Tensor tensor(DType::U8, {2, 3}, std::make_shared<Counting>(reads));
+  EXPECT_EQ(tensor.byte_size(), 6u);
+  EXPECT_EQ(tensor.elements(), 6);
+  const Tensor copy = tensor;
+  EXPECT_TRUE(copy.shares(tensor));
+  EXPECT_EQ(reads, 0);
+  {
+    const Tensor opened = tensor.opened(), again = copy.opened();
+    EXPECT_FALSE(opened.is_sourced());
+    EXPECT_EQ(opened.integer_at(5), 5);
+    EXPECT_EQ(opened.bytes().data(), again.bytes().data());
+    EXPECT_EQ(reads, 1);
+  }
+  EXPECT_EQ(tensor.opened().integer_at(4), 4);
+  EXPECT_EQ(reads, 2);
+  EXPECT_EQ(copy.integer_at(3), 3);  // stays from here on
+  EXPECT_EQ(tensor.opened().bytes().data(), copy.bytes().data());
+  EXPECT_EQ(reads, 3);
+  std::vector<std::byte> apart(6);
+  tensor.copy_to(apart);
+  EXPECT_EQ(apart[5], std::byte{5});
+  EXPECT_TRUE(tensor.same_bits(Tensor::of<int>(DType::U8, {2, 3}, {0, 1, 2, 3, 4, 5})));
+}
+
+TEST(Tensor, OverForeignMemoryIsWritten) {
+  auto memory = std::make_shared<std::vector<std::byte>>(8);
+  Tensor tensor = Tensor::over(DType::I32, {2}, *memory, memory);
+  tensor.set_integer(1, 7);
+  EXPECT_EQ((*memory)[4], std::byte{7});
+  EXPECT_EQ(tensor.integer_at(1), 7);
 }
 
 }  // namespace

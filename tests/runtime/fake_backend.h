@@ -47,7 +47,7 @@ class FakeBackend : public ir::Backend {
   std::string generator() const override { return "test generator"; }
   std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override { return std::nullopt; }
   // The layout "doubled" holds every element times two.
-  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor& weight) const override {
+  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor& weight, const Allocate&) const override {
     ++packed_;
     ir::Tensor doubled(weight.dtype(), weight.dims());
     for (std::int64_t i = 0; i < weight.elements(); ++i) doubled.set_real(i, 2 * weight.real_at(i));

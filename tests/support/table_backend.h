@@ -21,7 +21,9 @@ struct TableBackend : ir::Backend {
     bool matrix = region.body.tensor_type(region.body.body.parameters[parameter]).rank() == 2;
     return packs && matrix ? std::optional(ir::PackedLayout{"panels", {8}}) : std::nullopt;
   }
-  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor& weight) const override { return weight; }
+  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor& weight, const Allocate&) const override {
+    return weight;
+  }
   std::vector<ir::Schedule> candidates(const ir::Region&, const ir::Bucket&) const override { return {{"small", {}}, {"large", {}}}; }
   std::vector<ir::Schedule> space(const ir::Region&, const ir::Bucket&) const override {
     return {{"small", {}}, {"large", {}}, {"rare", {}}};
