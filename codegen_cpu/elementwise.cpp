@@ -104,7 +104,7 @@ class Elementwise {
     auto* type = like(kernel_.value_type(to));
     if (ir::is_float(from)) {
       if (to == DType::Bool) return at().CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
-      if (from == DType::F64 && (to == DType::F16 || to == DType::BF16)) return rounded(to_odd_float(value), to);
+      if (from == DType::F64 && ir::is_half(to)) return rounded(to_odd_float(value), to);
       if (ir::is_float(to)) return rounded(at().CreateFPCast(value, type), to);
       if (ir::size_of(to) <= 2) return to_narrow_integer(value, to);
       const auto intrinsic = ir::is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
@@ -142,9 +142,7 @@ class Elementwise {
   }
 
   // A number of a narrow float type, kept in a wider register.
-  llvm::Value* rounded(llvm::Value* value, DType to) {
-    return to == DType::F16 || to == DType::BF16 ? widen(kernel_, to, narrow(kernel_, to, value)) : value;
-  }
+  llvm::Value* rounded(llvm::Value* value, DType to) { return ir::is_half(to) ? widen(kernel_, to, narrow(kernel_, to, value)) : value; }
 
   llvm::Value* on_bools() {
     switch (step_.op) {  // NOLINT: other ops aren't defined on bools

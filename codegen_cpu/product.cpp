@@ -62,7 +62,7 @@ ir::Dim packed_steps(const Target& target, const Product& product, const ir::Dim
 
 std::int64_t panel_columns(const Product& product) { return 64 / static_cast<std::int64_t>(ir::size_of(product.sum)); }
 
-DType compute_dtype(DType accumulate) { return accumulate == DType::F16 || accumulate == DType::BF16 ? DType::F32 : accumulate; }
+DType compute_dtype(DType accumulate) { return ir::is_half(accumulate) ? DType::F32 : accumulate; }
 
 ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, DType dtype) {
   ir::ScalarProgram result = program;

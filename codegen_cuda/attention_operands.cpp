@@ -49,7 +49,7 @@ void find_output(AttentionOperands& operands, const ir::Region& region, const ir
   if (step->kind == ScalarStep::Kind::Apply && step->op == ir::Op::cast)
     step = &form.epilogue.steps[static_cast<std::size_t>(step->operands.front())];
   if (step->kind != ScalarStep::Kind::Accumulated) return;
-  const bool narrow = dtype == DType::F16 || dtype == DType::BF16;
+  const bool narrow = ir::is_half(dtype);
   if (!narrow && dtype != DType::F32) return;
   const ir::Block& body = region.body.body;
   const auto output = static_cast<std::size_t>(store.output);

@@ -84,7 +84,7 @@ class Elementwise {
       kernel_.use("truncate");
       return fmt::format("truncate_to_{}({})", ir::name_of(to), value);
     }
-    if (to == DType::F16 || to == DType::BF16) {
+    if (ir::is_half(to)) {
       // A number of a narrow float type, kept in a wider register.
       kernel_.use("elements");
       std::string single = from == DType::F64   ? fmt::format("odd_float({})", value)

@@ -242,7 +242,7 @@ std::string storage_type(ir::DType dtype) {
 }
 
 std::string value_type(ir::DType dtype) {
-  if (dtype == ir::DType::F16 || dtype == ir::DType::BF16) return "float";
+  if (ir::is_half(dtype)) return "float";
   return dtype == ir::DType::Bool ? "bool" : storage_type(dtype);
 }
 

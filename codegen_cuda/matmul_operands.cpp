@@ -17,8 +17,6 @@ using ir::ScalarStep;
 constexpr std::int64_t piece_bytes = 16;
 constexpr std::int64_t piece = 8;  // 16-bit elements in 16 bytes
 
-bool is_narrow_float(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
 std::optional<DirectOperand> direct_operand(const ir::Region& region, const ir::ScalarProgram& program, Major major,
                                             const ir::Iteration& row, const ir::Iteration& depth, const ir::SymbolTable& symbols) {
   const ScalarStep& load = program.steps.back();
@@ -106,12 +104,12 @@ std::optional<TensorOperands> tf32_operands(const ir::Region& region, const ir::
 }
 
 std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
-  if (form.accumulate != DType::F32 && !is_narrow_float(form.accumulate)) return std::nullopt;
+  if (form.accumulate != DType::F32 && !ir::is_half(form.accumulate)) return std::nullopt;
   TensorOperands operands{.dtype = {},
                           .left = tensor_operand(region, ir::without_widening(form.left), form.m, form.k, symbols),
                           .right = tensor_operand(region, ir::without_widening(form.right), form.n, form.k, symbols)};
   operands.dtype = operands.left.program.steps.back().dtype;
-  if (!is_narrow_float(operands.dtype) || operands.right.program.steps.back().dtype != operands.dtype) return std::nullopt;
+  if (!ir::is_half(operands.dtype) || operands.right.program.steps.back().dtype != operands.dtype) return std::nullopt;
   return operands;
 }
 

@@ -13,9 +13,7 @@ namespace anydim::codegen_cuda {
 namespace {
 
 // Of a value in a register and in a tile.
-std::int64_t value_bytes(ir::DType dtype) {
-  return dtype == ir::DType::F16 || dtype == ir::DType::BF16 ? 4 : static_cast<std::int64_t>(ir::size_of(dtype));
-}
+std::int64_t value_bytes(ir::DType dtype) { return ir::is_half(dtype) ? 4 : static_cast<std::int64_t>(ir::size_of(dtype)); }
 
 constexpr int width = 4;  // elements that a thread fetches and finishes at a time
 

@@ -24,11 +24,7 @@ class Copier {
     if (const auto done = copied_.find(position); done != copied_.end()) return done->second;
     ScalarStep step = from_.steps.at(at(position));
     for (std::int32_t& operand : step.operands) operand = copy(operand);
-    for (Dim& index : step.index) index = renamed(index);
-    for (ScalarStep::Condition& condition : step.conditions) {
-      condition.left = renamed(condition.left);
-      condition.right = renamed(condition.right);
-    }
+    ir::for_each_dim(step, [&](Dim& dim) { dim = renamed(dim); });
     to_.steps.push_back(std::move(step));
     return place(position, static_cast<std::int32_t>(to_.steps.size()) - 1);
   }

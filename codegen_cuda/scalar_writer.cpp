@@ -142,8 +142,7 @@ std::string ScalarWriter::stored_value(CodeScope& scope, const ir::Store& store)
   const DType dtype = kernel_.output_type(at(store.output)).dtype;
   const ScalarStep& step = program().step(store.step);
   // A conversion to the result's own narrow type happens once.
-  const bool same = step.kind == ScalarStep::Kind::Apply && step.op == ir::Op::cast && step.dtype == dtype &&
-                    (dtype == DType::F16 || dtype == DType::BF16);
+  const bool same = step.kind == ScalarStep::Kind::Apply && step.op == ir::Op::cast && step.dtype == dtype && ir::is_half(dtype);
   if (same && program().dtype(step.operands[0]) == DType::F32) return narrowed(kernel_, dtype, value(scope, step.operands[0]));
   return narrowed(kernel_, dtype, value(scope, store.step));
 }

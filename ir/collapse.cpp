@@ -98,11 +98,7 @@ class Accesses {
   void rewrite(const auto& rewritten) {
     for (ScalarProgram* program : programs_) {
       for (ScalarStep& step : program->steps) {
-        for (Dim& dim : step.index) dim = rewritten(dim);
-        for (auto& condition : step.conditions) {
-          condition.left = rewritten(condition.left);
-          condition.right = rewritten(condition.right);
-        }
+        for_each_dim(step, [&](Dim& dim) { dim = rewritten(dim); });
       }
     }
     for (std::vector<Store>* list : stores_)

@@ -31,7 +31,7 @@ OrderedForm running_sum(AccessContext& context, const Binding& binding, std::spa
   }
   if (integer_attribute(binding, "reverse") != 0) index[axis] = type.dims[axis] - 1 - index[axis];
 
-  const bool half = type.dtype == DType::F16 || type.dtype == DType::BF16;
+  const bool half = is_half(type.dtype);
   const DType computed = half ? DType::F32 : type.dtype;
   ProgramBuilder builder(context);
   const std::int32_t before = builder.push({.kind = Kind::Accumulated, .dtype = computed, .slot = 0});

@@ -3,6 +3,7 @@
 #include "ir/derive.h"
 #include "ir/error.h"
 #include "ir/reduction.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::ir::derive {
 
@@ -141,19 +142,13 @@ Reduce reduce_kind(Op op) {
 void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
   std::vector<bool> needed(program.steps.size());
   for (std::int32_t* root : roots) needed[static_cast<std::size_t>(*root)] = true;
-  auto need_symbols = [&](const Dim& dim) {
-    for (const DimLeaf& leaf : dim.leaves())
-      if (leaf.is_step()) needed[static_cast<std::size_t>(leaf.step())] = true;
-  };
   for (std::size_t i = program.steps.size(); i-- > 0;) {
     if (!needed[i]) continue;
     const ScalarStep& step = program.steps[i];
     for (std::int32_t operand : step.operands) needed[static_cast<std::size_t>(operand)] = true;
-    for (const Dim& dim : step.index) need_symbols(dim);
-    for (const auto& condition : step.conditions) {
-      need_symbols(condition.left);
-      need_symbols(condition.right);
-    }
+    for_each_dim(step, [&](const Dim& dim) {
+      for (const std::int32_t mentioned : steps_mentioned(dim)) needed[static_cast<std::size_t>(mentioned)] = true;
+    });
   }
   if (std::find(needed.begin(), needed.end(), false) == needed.end()) return;
   std::vector<std::int32_t> renumbered(program.steps.size(), -1);
@@ -163,13 +158,7 @@ void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
     if (!needed[i]) continue;
     ScalarStep step = std::move(program.steps[i]);
     for (std::int32_t& operand : step.operands) operand = renumbered[static_cast<std::size_t>(operand)];
-    if (!moved.empty()) {
-      for (Dim& dim : step.index) dim = dim.substitute(moved);
-      for (auto& condition : step.conditions) {
-        condition.left = condition.left.substitute(moved);
-        condition.right = condition.right.substitute(moved);
-      }
-    }
+    if (!moved.empty()) for_each_dim(step, [&](Dim& dim) { dim = dim.substitute(moved); });
     auto position = static_cast<std::int32_t>(kept.size());
     if (step.kind == ScalarStep::Kind::CheckedIndex && static_cast<std::size_t>(position) != i)
       moved.emplace(step_leaf(static_cast<std::int32_t>(i)), Dim::of(step_leaf(position)));

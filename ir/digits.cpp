@@ -44,16 +44,6 @@ void collect(const Dim& dim, const DimLeaf& variable, std::vector<Dim>& found) {
   for (const Dim& operand : dim.operands()) collect(operand, variable, found);
 }
 
-void for_each_dim(const ScalarProgram& program, const std::function<void(const Dim&)>& use) {
-  for (const ScalarStep& step : program.steps) {
-    for (const Dim& dim : step.index) use(dim);
-    for (const ScalarStep::Condition& condition : step.conditions) {
-      use(condition.left);
-      use(condition.right);
-    }
-  }
-}
-
 Iteration declared(const DimLeaf& variable, const Dim& extent, SymbolTable& symbols) {
   SymbolInfo info;
   const std::int64_t high = bounds(extent, symbols).high;
@@ -67,7 +57,7 @@ Iteration declared(const DimLeaf& variable, const Dim& extent, SymbolTable& symb
 
 std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& variable, const SymbolTable& symbols) {
   std::vector<Dim> found;
-  for_each_dim(program, [&](const Dim& dim) { collect(dim, variable, found); });
+  for (const ScalarStep& step : program.steps) for_each_dim(step, [&](const Dim& dim) { collect(dim, variable, found); });
   const auto divides = [&](const Dim& a, const Dim& b) { return simplify(mod(b, a), symbols).is_constant(0); };
   std::vector<Dim> extents;
   for (const Dim& extent : found) {
@@ -147,13 +137,7 @@ ScalarProgram over_digits(const ScalarProgram& program, const Digits& digits, co
   const auto rewrite = [&](Dim& dim) {
     if (dim.mentions(digits.variable)) dim = simplify(divided(dim).substitute(replacement), symbols);
   };
-  for (ScalarStep& step : result.steps) {
-    for (Dim& dim : step.index) rewrite(dim);
-    for (ScalarStep::Condition& condition : step.conditions) {
-      rewrite(condition.left);
-      rewrite(condition.right);
-    }
-  }
+  for (ScalarStep& step : result.steps) for_each_dim(step, rewrite);
   return result;
 }
 

@@ -49,8 +49,6 @@ std::vector<std::size_t> normalised_axes(const Binding& binding, std::size_t ran
 
 namespace {
 
-bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
 class Expander {
  public:
   Expander(Stretch& stretch) : stretch_(stretch) {}

@@ -25,11 +25,7 @@ KernelProgram::KernelProgram(const ScalarProgram& program, const std::vector<std
     : number_(number), steps_(program.steps), guards_(guards_of(program, roots)), reduced_(computed_from_accumulated(program)) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     ScalarStep& step = steps_[i];
-    for (Dim& index : step.index) index = own(index);
-    for (ScalarStep::Condition& condition : step.conditions) {
-      condition.left = own(condition.left);
-      condition.right = own(condition.right);
-    }
+    for_each_dim(step, [&](Dim& dim) { dim = own(dim); });
     if (step.kind != Kind::CheckedIndex) continue;
     names_steps_ = true;
     SymbolInfo info;
@@ -78,13 +74,6 @@ bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimL
          std::ranges::any_of(varying.conditions,
                              [&](const auto& condition) { return mentions(condition.left) || mentions(condition.right); }) ||
          std::ranges::any_of(varying.operands, [&](std::int32_t operand) { return varies(steps, operand, leaf); });
-}
-
-std::vector<std::int32_t> steps_mentioned(const Dim& dim) {
-  std::vector<std::int32_t> steps;
-  for (const DimLeaf& leaf : dim.leaves())
-    if (leaf.is_step()) steps.push_back(leaf.step());
-  return steps;
 }
 
 }  // namespace anydim::ir

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/loop_form.h"
+#include "ir/scalar_program.h"
 
 namespace anydim::ir {
 
@@ -45,8 +46,6 @@ class KernelProgram {
   std::vector<bool> reduced_;
 };
 
-// The checked indices of its own program that a dim mentions.
-std::vector<std::int32_t> steps_mentioned(const Dim& dim);
 // Whether a step of a program, an operand of it or a checked index that it reads at mentions the leaf.
 bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimLeaf& leaf);
 

@@ -63,6 +63,15 @@ struct ScalarStep {
   bool operator==(const ScalarStep&) const = default;
 };
 
+// The dims that a step mentions: its index, then both sides of its conditions.
+void for_each_dim(auto& step, const auto& use) {
+  for (auto& dim : step.index) use(dim);
+  for (auto& condition : step.conditions) {
+    use(condition.left);
+    use(condition.right);
+  }
+}
+
 struct ScalarProgram {
   std::vector<ScalarStep> steps;
 };

@@ -8,6 +8,13 @@
 
 namespace anydim::ir {
 
+std::vector<std::int32_t> steps_mentioned(const Dim& dim) {
+  std::vector<std::int32_t> steps;
+  for (const DimLeaf& leaf : dim.leaves())
+    if (leaf.is_step()) steps.push_back(leaf.step());
+  return steps;
+}
+
 ScalarOp scalar_op(const ScalarStep& step) {
   ScalarOp op{.op = step.op};
   if (step.op == Op::mod) op.truncate = (step.flags & 1) != 0;
@@ -58,15 +65,9 @@ std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program, c
       const bool inside = step.kind == ScalarStep::Kind::Guarded && k == 0;
       add(static_cast<std::size_t>(step.operands[k]), inside ? Need{true, false, {static_cast<std::int32_t>(i)}} : needs[i]);
     }
-    const auto add_symbols = [&](const Dim& dim) {
-      for (const DimLeaf& leaf : dim.leaves())
-        if (leaf.is_step()) add(static_cast<std::size_t>(leaf.step()), needs[i]);
-    };
-    for (const Dim& index : step.index) add_symbols(index);
-    for (const ScalarStep::Condition& condition : step.conditions) {
-      add_symbols(condition.left);
-      add_symbols(condition.right);
-    }
+    for_each_dim(step, [&](const Dim& dim) {
+      for (const std::int32_t mentioned : steps_mentioned(dim)) add(static_cast<std::size_t>(mentioned), needs[i]);
+    });
   }
   std::vector<std::vector<std::int32_t>> guards;
   for (Need& need : needs) guards.push_back(need.always ? std::vector<std::int32_t>{} : std::move(need.guards));

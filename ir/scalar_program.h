@@ -9,6 +9,9 @@
 
 namespace anydim::ir {
 
+// The checked indices of its own program that a dim mentions.
+std::vector<std::int32_t> steps_mentioned(const Dim& dim);
+
 // The op of an Apply step, with its flags.
 ScalarOp scalar_op(const ScalarStep& step);
 // Attributes that make a binding of it.

@@ -148,11 +148,7 @@ class StepPlacer {
 
  private:
   void place_indices(Scope& scope, const ScalarStep& step) {
-    for (const Dim& index : step.index) place_indices(scope, index);
-    for (const ScalarStep::Condition& condition : step.conditions) {
-      place_indices(scope, condition.left);
-      place_indices(scope, condition.right);
-    }
+    for_each_dim(step, [&](const Dim& dim) { place_indices(scope, dim); });
   }
 
   // Kept beside the steps, under numbers that no step has.

@@ -43,6 +43,7 @@ constexpr DTypeInfo info_of(DType dtype) {
 std::string_view name_of(DType dtype) { return info_of(dtype).name; }
 std::size_t size_of(DType dtype) { return info_of(dtype).size; }
 bool is_float(DType dtype) { return info_of(dtype).is_float; }
+bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 bool is_integer(DType dtype) { return info_of(dtype).is_integer; }
 bool is_signed(DType dtype) { return info_of(dtype).is_signed; }
 

@@ -18,6 +18,7 @@ std::string_view name_of(DType dtype);  // "f32", "i64", "bool", ...
 std::optional<DType> dtype_named(std::string_view name);
 std::size_t size_of(DType dtype);  // bytes an element; bool takes one
 bool is_float(DType dtype);
+bool is_half(DType dtype);     // f16 or bf16
 bool is_integer(DType dtype);  // signed or unsigned, not bool
 bool is_signed(DType dtype);   // signed integers and floats
 

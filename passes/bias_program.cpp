@@ -147,11 +147,7 @@ class Folding {
 
   std::int32_t folded(ScalarStep step) {
     for (std::int32_t& operand : step.operands) operand = position_[static_cast<std::size_t>(operand)];
-    step.index = replaced(std::move(step.index));
-    for (auto& condition : step.conditions) {
-      condition.left = condition.left.substitute(replaced_);
-      condition.right = condition.right.substitute(replaced_);
-    }
+    for_each_dim(step, [&](Dim& dim) { dim = dim.substitute(replaced_); });
     switch (step.kind) {
       case Kind::Load: return loaded(std::move(step));
       case Kind::Guarded: return guarded(std::move(step));

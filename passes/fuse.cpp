@@ -9,7 +9,6 @@
 #include <unordered_set>
 
 #include "ir/error.h"
-#include "ir/infer.h"
 #include "ir/loop_form.h"
 #include "ir/scalar_program.h"
 #include "passes/fusible.h"
@@ -37,70 +36,6 @@ constexpr std::size_t most_members = 512;
 // Row stages behind a matmul need whole rows in cache.
 constexpr std::int64_t longest_fused_row = 16384;
 constexpr std::size_t longest_sort_key = 4;  // steps
-
-// ---- Step 1: shapes as literals ----
-
-void make_literals(Function& function, Block& block, const FunctionInference& facts) {
-  std::vector<Binding> result;
-  for (Binding& binding : block.bindings) {
-    for (Block& nested : binding.blocks) make_literals(function, nested, facts);
-    if (info(binding.op).has(traits::dynamic)) {
-      for (std::size_t i = first_shape_operand(binding.op); i < binding.operands.size(); ++i) {
-        ValueId operand = binding.operands[i];
-        if (operand == no_value) continue;
-        const TensorType& type = function.tensor_type(operand);
-        if (!is_integer(type.dtype) || type.rank() > 1) continue;
-        std::vector<Dim> elements;
-        if (operand < facts.contents.size() && facts.contents[operand]) {
-          elements = *facts.contents[operand];
-        } else {
-          auto length = type.rank() == 0 ? std::optional<std::int64_t>(1) : type.dims[0].constant();
-          if (!length) continue;
-          for (std::int64_t e = 0; e < *length; ++e) elements.push_back(Dim::value(operand, e));
-        }
-        if (binding.op == Op::dyn_arange && type.dtype != DType::I64) continue;
-        Binding literal;
-        literal.op = type.rank() == 0 ? Op::dim : Op::shape;
-        literal.source = binding.source;
-        std::vector<Dim> dims;
-        if (type.rank() == 1) dims.emplace_back(static_cast<std::int64_t>(elements.size()));
-        literal.results = {function.add_value("shape", TensorType{DType::I64, dims})};
-        literal.dims = std::move(elements);
-        binding.operands[i] = literal.results[0];
-        result.push_back(std::move(literal));
-      }
-    }
-    for (std::size_t i = 0; i < binding.operands.size(); ++i) {
-      ValueId operand = binding.operands[i];
-      if (!is_host_integer(binding.op, i) || operand == no_value || !facts.contents[operand]) continue;
-      Binding literal{.op = Op::dim, .dims = *facts.contents[operand], .source = binding.source};
-      literal.results = {function.add_value("position", TensorType{DType::I64, {}})};
-      binding.operands[i] = literal.results[0];
-      result.push_back(std::move(literal));
-    }
-    result.push_back(std::move(binding));
-  }
-  block.bindings = std::move(result);
-}
-
-// A result that is a parameter, a stored constant, a checked view or another result is copied, so that every result is a region's own.
-void own_results(Function& function) {
-  std::set<ValueId> own;
-  for (const Binding& binding : function.body.bindings)
-    if (!stays_outside(binding)) own.insert(binding.results.begin(), binding.results.end());
-  for (ValueId& result : function.body.results) {
-    if (own.erase(result) != 0 || !function.values[result].type.is_tensor()) continue;
-    TensorType type = function.tensor_type(result);
-    Binding literal{.op = Op::shape, .dims = type.dims};
-    literal.results = {function.add_value("shape", TensorType{DType::I64, {Dim(static_cast<std::int64_t>(type.dims.size()))}})};
-    Binding copy{.op = Op::dyn_reshape, .operands = {result, literal.results[0]}};
-    copy.attributes.emplace("zero_copies", std::int64_t{0});
-    copy.results = {function.add_value(function.values[result].name + "_copy", type)};
-    result = copy.results[0];
-    function.body.bindings.push_back(std::move(literal));
-    function.body.bindings.push_back(std::move(copy));
-  }
-}
 
 // The module's regions, each once.
 class Regions {
@@ -132,7 +67,7 @@ class Regions {
   std::map<StretchKey, std::set<StretchKey>> alike_;        // stretches by what they are without their scalar constants
 };
 
-// ---- Steps 2 and 3, for one block ----
+// ---- One block ----
 
 struct FunctionFacts {
   std::vector<bool> constants;  // results of `constant`
@@ -582,13 +517,8 @@ void fuse_block(Regions& regions, Function& function, Block& block, const Functi
 }  // namespace
 
 void fuse(Module& module, PassContext&) {
-  InferenceResult facts = infer_types(module);
   Regions regions(module);
-  for (std::size_t i = 0; i < module.functions.size(); ++i) {
-    Function& function = module.functions[i];
-    make_literals(function, function.body, facts.functions[i]);
-    drop_dead(function);  // what computed them
-    if (i == 0) own_results(function);
+  for (Function& function : module.functions) {
     FunctionFacts known{.constants = std::vector<bool>(function.values.size(), false), .in_types = values_in_types(function)};
     find_constants(function.body, known.constants);
     fuse_block(regions, function, function.body, known);

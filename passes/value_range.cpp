@@ -54,7 +54,7 @@ class OpRange {
 
   // ---- Corners ----
 
-  bool is_narrow() const { return step_.dtype == DType::F16 || step_.dtype == DType::BF16; }
+  bool is_narrow() const { return is_half(step_.dtype); }
 
   // The op on numbers of a dtype.
   double at(double a, double b, DType dtype) const {

@@ -14,8 +14,6 @@ bool is_cast(const Function& function, const Binding& binding, bool from_half, b
 
 }  // namespace
 
-bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
 bool is_view(Op op) {
   if (info(op).has(traits::reshapes)) return true;
   switch (op) {

@@ -7,7 +7,6 @@ namespace anydim::passes {
 
 // Every element of the results is an element of operand 0.
 bool is_view(ir::Op op);
-bool is_half(ir::DType dtype);  // f16 or bf16
 // A conversion of f16 or bf16 to f32, or of 8 or 16 bits to i32, which is exact: repeating it costs nothing where its operand is read.
 bool is_widening(const ir::Function& function, const ir::Binding& binding);
 // A conversion of f32 to f16 or bf16.

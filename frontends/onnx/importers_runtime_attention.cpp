@@ -7,6 +7,7 @@
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
+#include "frontends/onnx/runtime_attention.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
@@ -15,14 +16,6 @@ using ir::DType;
 using ir::no_value;
 using ir::Op;
 using ir::ValueId;
-
-namespace {
-
-using Ints = std::vector<std::int64_t>;
-
-ValueId picked(Node& node, ValueId x, std::int64_t index, std::int64_t axis) {
-  return node.emit(Op::gather, {x, node.scalar(DType::I64, static_cast<double>(index))}, {{"axis", axis}});
-}
 
 void refuse_operand(const Node& node, std::size_t index, std::string_view name) {
   if (node.has_operand(index)) node.unsupported(fmt::format("has an input {} ({})", index, name));
@@ -44,12 +37,11 @@ double scale_of(Node& node, ValueId q) {
   return given != 0 ? given : default_scale(node, q);
 }
 
-void check_ranks_agree(const Node& node, std::string_view first_name, ValueId first, std::string_view second_name, ValueId second) {
+void check_both_or_neither(const Node& node, std::string_view first_name, ValueId first, std::string_view second_name, ValueId second) {
   if ((first == no_value) == (second == no_value)) return;
   node.malformed(fmt::format("takes {} and {} together, got one of them", first_name, second_name));
 }
 
-// A cache [batch, heads, past, size] of the same heads as what is appended to it.
 void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId fresh) {
   if (cache == no_value) return;
   if (node.rank(cache) != 4) node.malformed(fmt::format("takes rank 4 as {}, got {}", name, node.rank(cache)));
@@ -59,6 +51,20 @@ void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId
       node.malformed(fmt::format("has {} of {} {}, expected {}", name, *held, axis == 1 ? "heads" : "elements a head", *added));
     }
   }
+}
+
+void add_bias(Node& node, AttentionParts& parts, ValueId bias) {
+  if (bias == no_value) return;
+  bias = node.cast(bias, node.dtype(parts.q));
+  parts.bias = parts.bias == no_value ? bias : node.emit(Op::add, {parts.bias, bias});
+}
+
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+ValueId picked(Node& node, ValueId x, std::int64_t index, std::int64_t axis) {
+  return node.emit(Op::gather, {x, node.scalar(DType::I64, static_cast<double>(index))}, {{"axis", axis}});
 }
 
 // What a mask of integers says, as a bias: 0 where a key is seen, else `filter`. By rank: [batch] how many keys are seen, [2 batch] where they end and
@@ -108,12 +114,6 @@ void add_causal(Node& node, AttentionParts& parts, ValueId fresh_keys, ValueId p
   const DType dtype = node.dtype(parts.bias);
   const double least = dtype == DType::F16 ? -65504 : -static_cast<double>(std::numeric_limits<float>::max());
   parts.bias = node.emit(Op::where, {seen, parts.bias, node.scalar(dtype, least)});
-}
-
-void add_bias(Node& node, AttentionParts& parts, ValueId bias) {
-  if (bias == no_value) return;
-  bias = node.cast(bias, node.dtype(parts.q));
-  parts.bias = parts.bias == no_value ? bias : node.emit(Op::add, {parts.bias, bias});
 }
 
 // Attention and QAttention, from the projections of all three.
@@ -212,7 +212,7 @@ class MultiHead {
     read_heads();
     parts_.scale = scale_of(node_, parts_.q);
     const ValueId past_key = node_.optional_operand(6), past_value = node_.optional_operand(7);
-    check_ranks_agree(node_, "past_key", past_key, "past_value", past_value);
+    check_both_or_neither(node_, "past_key", past_key, "past_value", past_value);
     check_cache(node_, "past_key", past_key, parts_.k);
     check_cache(node_, "past_value", past_value, parts_.v);
     const ValueId fresh_keys = parts_.k, past_rows = past_key == no_value ? no_value : node_.dim_of(past_key, 2);
@@ -291,199 +291,9 @@ class MultiHead {
   AttentionParts parts_;
 };
 
-// Caches are buffers: how much of them is filled differs from row to row of the batch.
-class GroupQuery {
- public:
-  explicit GroupQuery(Node& node) : node_(node), heads_(head_count(node, "num_heads")), key_heads_(head_count(node, "kv_num_heads")) {}
-
-  void run() {
-    refuse_what_is_left_out();
-    read_heads();
-    parts_.scale = scale_of(node_, parts_.q);
-    parts_.softcap = node_.real("softcap", 0);
-    read_lengths();
-    turn();
-    fill_caches();
-    read_mask();
-    const std::int64_t mode = node_.integer("qk_output", 0);
-    if (mode < 0 || mode > 2) node_.malformed(fmt::format("has qk_output = {}; expected 0 to 2", mode));
-    if (node_.wants_output(3) && mode == 0) node_.malformed("has qk_output = 0 and an output 3");
-    std::optional<AttentionStep> wanted;
-    if (node_.wants_output(3)) wanted = mode == 1 ? AttentionStep::Capped : AttentionStep::Probabilities;
-    const AttentionResult result = emit_attention(node_, parts_, wanted);
-    node_.output(0, merge_heads(node_, result.y));
-    node_.output(3, result.step);
-  }
-
- private:
-  void refuse_what_is_left_out() {
-    for (const std::string_view name : {"k_quant_type", "v_quant_type"}) {
-      if (const std::string type = node_.string(name, "NONE"); type != "NONE" && !type.empty()) {
-        node_.unsupported(fmt::format("has {} = {}", name, quoted_name(type)));
-      }
-    }
-    node_.ignore_attribute("kv_cache_bit_width");
-    node_.ignore_attribute("qk_norm_epsilon");
-    refuse_flag(node_, "sliding_window_cache");
-    refuse_operand(node_, 12, "k_scale");
-    refuse_operand(node_, 13, "v_scale");
-    refuse_operand(node_, 14, "q_norm_weight");
-    refuse_operand(node_, 15, "k_norm_weight");
-  }
-
-  void read_heads() {
-    if (heads_ % key_heads_ != 0) {
-      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide num_heads = {}", key_heads_, heads_));
-    }
-    const ValueId q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
-    check_ranks_agree(node_, "key", k, "value", v);
-    for (const ValueId value : {q, k, v}) {
-      if (value != no_value && node_.rank(value) != 3)
-        node_.malformed(fmt::format("takes rank 3 as query, key and value, got {}", node_.rank(value)));
-    }
-    if (k != no_value) {
-      parts_.q = split_heads(node_, q, heads_, "num_heads");
-      parts_.k = split_heads(node_, k, key_heads_, "kv_num_heads");
-      parts_.v = split_heads(node_, v, key_heads_, "kv_num_heads");
-      return;
-    }
-    const std::int64_t all = heads_ + 2 * key_heads_;
-    const auto width = node_.extent(q, 2);
-    if (!width) node_.unsupported("has a packed query of a width that is not known before it runs");
-    if (*width % all != 0) {
-      node_.malformed(fmt::format("has num_heads + 2 kv_num_heads = {}, which does not divide the {} elements of a row", all, *width));
-    }
-    const std::int64_t size = *width / all, query = heads_ * size, key = key_heads_ * size;
-    parts_.q = split_heads(node_, node_.slice(q, -1, 0, query), heads_, "num_heads");
-    parts_.k = split_heads(node_, node_.slice(q, -1, query, query + key), key_heads_, "kv_num_heads");
-    parts_.v = split_heads(node_, node_.slice(q, -1, query + key, *width), key_heads_, "kv_num_heads");
-  }
-
-  // Of each row of the batch: how many keys there are in all, and how many were there before. A first call, whose keys are all new, has none from before.
-  void read_lengths() {
-    rows_ = node_.dim_of(parts_.q, 2);
-    const ValueId batch = node_.dim_of(parts_.q, 0), one = node_.index_vector({1});
-    const ValueId last = node_.reshaped(node_.index_operand(5), {batch, one, one, one});
-    filled_ = node_.emit(Op::add, {last, node_.scalar(DType::I64, 1)});
-    total_ = node_.reshaped(node_.index_operand(6), {one});
-    const ValueId before = node_.emit(Op::sub, {filled_, rows_});
-    const ValueId first = node_.emit(Op::equal, {total_, rows_});
-    before_ = node_.emit(Op::where, {first, node_.scalar(DType::I64, 0), before});
-    const ValueId zero = node_.scalar(DType::I64, 0);
-    const ValueId held = both(node_, node_.emit(Op::greater_equal, {before_, zero}), node_.emit(Op::less_equal, {filled_, total_}));
-    node_.emit_many(Op::assertion, {held, filled_, rows_, total_},
-                    {{"message", fmt::format("{}: seqlens_k does not fit total_sequence_length and the new rows; filled keys, new rows, "
-                                             "total_sequence_length:",
-                                             node_.description())}},
-                    0);
-  }
-
-  void turn() {
-    if (!node_.flag("do_rotary", false)) {
-      node_.ignore_attribute("rotary_interleaved");
-      return;
-    }
-    if (!node_.has_operand(7) || !node_.has_operand(8)) node_.malformed("has do_rotary = 1, which needs cos_cache and sin_cache");
-    const bool interleaved = node_.flag("rotary_interleaved", false);
-    const auto half = node_.extent(node_.operand(7), 1), size = node_.extent(parts_.q, 3);
-    if (!half) node_.unsupported("has a cos_cache of a width that is not known before it runs");
-    if (*half < 1 || (size && 2 * *half > *size))
-      node_.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half, *size));
-    ValueId position = no_value;
-    if (node_.has_operand(9)) {
-      position = node_.index_operand(9);
-    } else {
-      // Rows behind the last key of a first call are padding; they are turned as the first.
-      const ValueId zero = node_.scalar(DType::I64, 0);
-      position = node_.emit(Op::add, {node_.without_axes(before_, {2, 3}), node_.with_axes(node_.positions(rows_), {0})});
-      const ValueId within = node_.emit(Op::less, {position, node_.without_axes(filled_, {2, 3})});
-      position = node_.emit(Op::where, {within, position, zero});
-    }
-    const auto angles = [&](std::size_t operand) {
-      return node_.emit(Op::gather, {node_.operand(operand), position}, {{"axis", std::int64_t{0}}});
-    };
-    const ValueId cos = angles(7), sin = angles(8);
-    parts_.q = rotated(node_, parts_.q, cos, sin, 2 * *half, interleaved);
-    parts_.k = rotated(node_, parts_.k, cos, sin, 2 * *half, interleaved);
-  }
-
-  // Each key of the buffer is a new one, one from before, or none (0).
-  ValueId cached(ValueId past, ValueId fresh, ValueId keys) {
-    const DType dtype = node_.dtype(fresh);
-    const auto joined = [&](std::initializer_list<ValueId> dims) { return node_.emit(Op::concat, dims, {{"axis", std::int64_t{0}}}); };
-    const ValueId batch = node_.dim_of(fresh, 0), heads = node_.dim_of(fresh, 1), size = node_.dim_of(fresh, 3),
-                  one = node_.index_vector({1});
-    const ValueId nothing = node_.emit(Op::dyn_full, {node_.scalar(dtype, 0), joined({batch, heads, one, size})});
-    const ValueId all = node_.emit(Op::concat, {fresh, node_.cast(past, dtype), nothing}, {{"axis", std::int64_t{2}}});
-    const ValueId key = node_.with_axes(node_.positions(keys), {0, 1, 3});  // [1, 1, keys, 1]
-    const ValueId step = node_.emit(Op::sub, {key, before_}), zero = node_.scalar(DType::I64, 0);
-    const ValueId is_new = both(node_, node_.emit(Op::greater_equal, {step, zero}), node_.emit(Op::less, {step, rows_}));
-    const ValueId old_end = node_.emit(Op::add, {rows_, node_.dim_of(past, 2)});
-    const ValueId old = node_.emit(Op::where, {node_.emit(Op::less, {step, zero}), node_.emit(Op::add, {key, rows_}), old_end});
-    const ValueId from = node_.emit(Op::where, {is_new, step, old});
-    const ValueId indices = node_.emit(Op::dyn_broadcast_to, {from, joined({batch, heads, keys, size})});
-    return node_.emit(Op::gather_elements, {all, indices}, {{"axis", std::int64_t{2}}});
-  }
-
-  void fill_caches() {
-    const ValueId past_key = node_.optional_operand(3), past_value = node_.optional_operand(4);
-    check_ranks_agree(node_, "past_key", past_key, "past_value", past_value);
-    check_cache(node_, "past_key", past_key, parts_.k);
-    check_cache(node_, "past_value", past_value, parts_.v);
-    if (past_key == no_value) {
-      // Nothing was there before: what is said of it must agree.
-      node_.emit_many(Op::assertion, {node_.emit(Op::equal, {total_, rows_}), total_, rows_},
-                      {{"message", fmt::format("{}: without past_key, total_sequence_length must be the number of new rows; got:",
-                                               node_.description())}},
-                      0);
-    } else {
-      const ValueId held = node_.dim_of(past_key, 2);
-      const ValueId enough = node_.emit(Op::less_equal, {before_, held});
-      node_.emit_many(Op::assertion, {enough, before_, held},
-                      {{"message", fmt::format("{}: past_key is shorter than the keys that were there before; keys, and its length:",
-                                               node_.description())}},
-                      0);
-      const ValueId keys = node_.emit(Op::max, {total_, held});
-      parts_.k = cached(past_key, parts_.k, keys);
-      parts_.v = cached(past_value, parts_.v, keys);
-    }
-    node_.output(1, parts_.k);
-    node_.output(2, parts_.v);
-    parts_.k = repeat_heads(node_, parts_.k, heads_ / key_heads_);
-    parts_.v = repeat_heads(node_, parts_.v, heads_ / key_heads_);
-  }
-
-  void read_mask() {
-    const bool causal = node_.flag("causal", true);
-    const std::int64_t local = node_.integer("local_window_size", -1);
-    constexpr std::int64_t most = std::int64_t{1} << 40;
-    if (local < -1 || local == 0 || local > most)
-      node_.malformed(fmt::format("has local_window_size = {}; expected -1 or a number of keys", local));
-    if (local != -1 && !causal) node_.malformed(fmt::format("has local_window_size = {} and causal = 0", local));
-    const ValueId keys = node_.dim_of(parts_.k, 2);
-    if (causal) {
-      Window window{.causal = true, .offset = before_};
-      if (local > 0) window.left = local - 1;
-      parts_.seen = keys_seen(node_, window, rows_, keys);
-    } else {
-      parts_.seen = node_.emit(Op::less, {node_.positions(keys), filled_});
-    }
-    if (node_.has_operand(10)) add_bias(node_, parts_, extended(node_, node_.operand(10), keys, 0));
-    if (node_.has_operand(11)) parts_.sink = node_.operand(11);
-    if (node_.integer("smooth_softmax", -1) == 1 && parts_.sink == no_value) parts_.sink = node_.scalar(node_.dtype(), 0);
-  }
-
-  Node& node_;
-  std::int64_t heads_, key_heads_;
-  AttentionParts parts_;
-  ValueId rows_ = no_value, filled_ = no_value, before_ = no_value, total_ = no_value;
-};
-
 }  // namespace
 
 void import_multi_head_attention(Node& node) { MultiHead(node).run(); }
-
-void import_group_query_attention(Node& node) { GroupQuery(node).run(); }
 
 void import_runtime_rotary_embedding(Node& node) {
   refuse_flag(node, "is_packed_batching");
