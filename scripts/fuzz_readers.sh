@@ -15,6 +15,8 @@ cmake --build build/fuzz -j "$(nproc)" --target fuzz_readers
 export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 export ASAN_SYMBOLIZER_PATH=${ASAN_SYMBOLIZER_PATH:-$(command -v llvm-symbolizer-19)}
+# The databases that readers open are written to memory: a disk that syncs late looks like an input that hangs.
+if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 
 fuzz() {
   local corpus=build/fuzz/corpus/$1 findings=build/fuzz/findings/$1 log=build/fuzz/$1.log
