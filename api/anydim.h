@@ -20,6 +20,7 @@
 #include "api/schedule_choice.h"
 #include "api/specialize.h"
 #include "api/system.h"
+#include "api/timeline_file.h"
 #include "api/tuning.h"
 #include "ir/bind.h"
 #include "ir/error.h"
