@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tools/call_inputs.h"
 #include "tools/command.h"
-#include "tools/npy.h"
 #include "tools/output.h"
 #include "tools/output_files.h"
 #include "tools/recorded_calls.h"
@@ -28,23 +28,6 @@ struct RunOptions {
   std::string record, record_calls;
   TraceOptions trace;
 };
-
-NamedTensors read_inputs(const std::vector<std::string>& arguments) {
-  std::map<std::string, std::filesystem::path> files;
-  for (const std::string& argument : arguments) {
-    const std::size_t equals = argument.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--input {} is not NAME=FILE.npy or NAME=FILE.pb", argument));
-    }
-    const std::string name = argument.substr(0, equals);
-    if (!files.emplace(name, argument.substr(equals + 1)).second) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--input gives '{}' twice", name));
-    }
-  }
-  NamedTensors tensors;
-  for (const auto& [name, file] : files) tensors.emplace(name, file.extension() == ".pb" ? load_onnx_tensor(file) : read_npy(file));
-  return tensors;
-}
 
 struct Results {
   std::vector<std::string> names;
