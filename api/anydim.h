@@ -9,6 +9,7 @@
 #include "api/compile.h"
 #include "api/explain.h"
 #include "api/explain_model.h"
+#include "api/explain_page.h"
 #include "api/gpu_bench.h"
 #include "api/inputs.h"
 #include "api/load.h"

@@ -9,6 +9,7 @@
 #include "tools/call_inputs.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/output_files.h"
 
 namespace anydim::tools {
 
@@ -18,6 +19,7 @@ struct ExplainOptions {
   std::string model;
   std::vector<std::string> shapes;
   std::vector<std::string> outputs;
+  std::string page;
   int repeat = 5;
 };
 
@@ -88,17 +90,28 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   }
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
+  const bool deep = !options.page.empty();
+  if (deep && compile_options.device != DeviceKind::Cpu)
+    throw Error(ErrorKind::CommandLine, "--html shows what the processor's limits allow; leave --device cuda out");
+  if (deep) require_writable(options.page);
   ir::Module module = load_model(options.model);
   const GivenCall call({.shapes = options.shapes, .inputs = {}}, module, "explain");
   const auto model = Model::compile(std::move(module), compile_options);
-  const ModelExplanation explanation = explain_model(*model, call.extents(*model), options.repeat);
+  const ModelExplanation explanation =
+      explain_model(*model, call.extents(*model), options.repeat, nullptr, deep ? ExplanationDepth::Deep : ExplanationDepth::Usual);
+  if (deep) {
+    const int threads = program_of(*model)->pool().threads();
+    tuner::write_text_file(
+        options.page, explain_page(options.model, explanation, {{"processor", processor_name()}, {"threads", std::to_string(threads)}}));
+  }
   if (common.json) {
     nlohmann::json object = to_json(explanation.call);
     object["padding"] = explanation.padding;
     put_json(object);
     return;
   }
-  put_text(to_text(explanation));
+  if (deep) put("{}\n", options.page);
+  else put_text(to_text(explanation));
 }
 
 }  // namespace
@@ -112,6 +125,8 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--repeat", options->repeat, "measured calls, of which the median is shown")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  command->add_option("--html", options->page,
+                      "a page of the same, for a browser: regions, buckets, roofline, a timeline; in place of text");
   add_common_options(*command, common);
   command->callback([&common, &action, options] { action = [&common, options] { run(*options, common); }; });
 }

@@ -1,11 +1,9 @@
 #include "tools/trace_option.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
+
+#include "tools/output_files.h"
 
 namespace anydim::tools {
 
@@ -21,21 +19,17 @@ void traced(const TraceOptions& trace, const CompileOptions& options, const std:
     work(options);
     return;
   }
-  const std::filesystem::path file(trace.file);
-  if (!tuner::replaceable_file_exists(file)) {
-    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-    if (access(folder.c_str(), W_OK | X_OK) != 0) throw tuner::cannot_write(file);
-  }
+  require_writable(trace.file);
   CompileOptions recording = options;
   recording.timeline = std::make_shared<runtime::Timeline>();
   recording.timeline->start(trace.events);
   try {
     work(recording);
   } catch (...) {
-    write_timeline(file, *recording.timeline);
+    write_timeline(trace.file, *recording.timeline);
     throw;
   }
-  write_timeline(file, *recording.timeline);
+  write_timeline(trace.file, *recording.timeline);
 }
 
 }  // namespace anydim::tools

@@ -78,5 +78,37 @@ class Bench(Measure):
         self.assertEqual(len({call["tid"] for call in calls}), 2)
 
 
+class Explain(Measure):
+    def test_a_page_refers_to_nothing_outside(self):
+        self.assertEqual(self.anydim("explain", "m.anydim", "--shape", "x=5x8", "--html", "page.html").stdout, "page.html\n")
+        page = (self.folder / "page.html").read_text()
+        self.assertEqual(page.count("://"), page.count("http://www.w3.org/2000/svg"))
+        for part in ("<title>m.anydim</title>", 'id="timeline"', 'id="roofline"', "bucket [", "of the roofline", "this call: 5"):
+            self.assertIn(part, page)
+        json.loads(self.anydim("explain", "m.anydim", "--shape", "x=5x8", "--html", "page.html", "--json").stdout)
+
+    def test_a_page_that_cannot_be_written(self):
+        for place, said in ((".", "it is no regular file"), ("no/page.html", "No such file or directory")):
+            self.assertIn(f"anydim: {place}: cannot be written: {said}", self.anydim("explain", "m.anydim", "--shape", "x=5x8", "--html", place, code=7).stderr)
+
+
+class Compare(Measure):
+    def fake(self, text):
+        """An interpreter whose onnxruntime is ours."""
+        (self.folder / "onnxruntime.py").write_text(text)
+        (self.folder / "numpy.py").write_text("")
+        return {"PYTHONPATH": str(self.folder)}
+
+    def test_what_is_missing_is_told(self):
+        said = self.anydim("compare", "m.anydim", "--shape", "x=5x8", "--python", "/nowhere/python", code=6).stderr
+        self.assertIn("install it with `/nowhere/python -m pip install onnxruntime`, or name another interpreter with --python", said)
+        said = self.anydim("compare", "m.anydim", "--shape", "x=5x8", code=6, **self.fake("raise ImportError('no such package')")).stderr
+        self.assertIn("compare needs ONNX Runtime in 'python3' (no such package): install it with", said)
+
+    def test_what_onnx_runtime_refuses_is_told(self):
+        said = self.anydim("compare", "m.anydim", "--shape", "x=5x8", code=3, **self.fake("class SessionOptions: pass\ndef InferenceSession(*a, **b): raise ValueError('no model')\n")).stderr
+        self.assertEqual(said, "anydim: ONNX Runtime: ValueError: no model\n")
+
+
 if __name__ == "__main__":
     unittest.main()
