@@ -2,24 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <limits>
+
+#include "runtime/tick_clock.h"
 
 namespace anydim {
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
-
-std::uint64_t clock_ticks() {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#else
-  return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
-#endif
-}
 
 std::size_t CallCounters::cell_of(std::uint64_t ticks) {
   constexpr std::uint64_t parts = std::uint64_t{1} << part_bits;
@@ -101,9 +87,8 @@ class CallStatisticsSum {
 };
 
 struct CallRegister::State {
-  std::mutex mutex;  // of all but the first two
-  const std::uint64_t first_ticks = clock_ticks();
-  const Clock::time_point first_time = Clock::now();
+  const runtime::TickClock clock;
+  std::mutex mutex;  // of what is below
   std::vector<const CallCounters*> counted;
   CallStatisticsSum ended;
 };
@@ -126,15 +111,11 @@ std::shared_ptr<CallCounters> CallRegister::enter() const {
 }
 
 CallStatistics CallRegister::read() const {
-  // How long a tick is follows from how many there have been: at least a millisecond's, for a precise answer.
-  constexpr std::chrono::milliseconds least{1};
-  while (Clock::now() - state_->first_time < least) continue;
-  const std::uint64_t ticks = clock_ticks() - state_->first_ticks;
-  const double seconds = std::chrono::duration<double>(Clock::now() - state_->first_time).count();
+  const double seconds_a_tick = state_->clock.seconds_a_tick();
   const std::lock_guard lock(state_->mutex);
   CallStatisticsSum sum = state_->ended;
   for (const CallCounters* counters : state_->counted) sum.add(*counters, true);
-  return sum.statistics(ticks > 0 ? seconds / static_cast<double>(ticks) : 0);
+  return sum.statistics(seconds_a_tick);
 }
 
 }  // namespace anydim

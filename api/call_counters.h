@@ -29,14 +29,11 @@ struct CallStatistics {
   std::int64_t held_bytes = 0;  // arena, pool and scratch of the contexts there are, each of its largest call
 };
 
-// The processor's own clock where it has one that user code may read, which costs a third of the system's.
-std::uint64_t clock_ticks();
-
 enum class CallWay : std::uint8_t { Packed, Padded, Ragged };
 
 struct CountedCall {
   CallWay way = CallWay::Padded;
-  std::uint64_t ticks = 0;
+  std::uint64_t ticks = 0;  // runtime/tick_clock.h
   std::int64_t tokens_given = 0, tokens_computed = 0, tokens_useful = 0;
   std::int64_t held_bytes = 0;  // that the way's context holds after the call, as far as it has a largest one
 };

@@ -86,7 +86,18 @@ ir::Program lowered(const CompileTarget& target, ir::Module module, const Compil
 
 std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& target, ir::Module module, const CompileOptions& options,
                                                          const Compute& compute) {
+  auto note_stage = [&, begun = runtime::clock_ticks()](const char* name) mutable {
+    const std::uint64_t ended = runtime::clock_ticks();
+    if (options.timeline != nullptr && options.timeline->on())
+      options.timeline->add({.kind = runtime::TimelineKind::Stage,
+                             .note = options.timeline->note({name}),
+                             .thread = runtime::this_thread(),
+                             .begun = begun,
+                             .ticks = ended - begun});
+    begun = ended;
+  };
   ir::Program program = lowered(target, std::move(module), options, compute);  // the module's constants go as soon as they are packed
+  note_stage("passes");
 
   runtime::ExecutableOptions executable;
   executable.device = target.device;
@@ -99,9 +110,12 @@ std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& ta
   executable.keep_originals = options.keep_originals;
   executable.background = options.background;
   executable.warn = options.warn;
+  executable.timeline = options.timeline;
   executable.cancellation = options.cancellation.get();
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));
-  return std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
+  auto made = std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
+  note_stage("general kernels and constants");
+  return made;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/symbols.h"
+#include "tuner/launch_work.h"
 
 namespace anydim {
 
@@ -49,8 +50,45 @@ LaunchExplanation explain_launch(const runtime::Executable& executable, const ru
 }
 
 TableRow row_of(const runtime::Executable& executable, std::size_t kernel, const ir::DispatchTable::Entry& entry) {
-  return {executable.program().kernels[kernel].region.name, to_string(entry.bucket), to_string(entry.schedule),
-          std::string(name_of(entry.origin)), entry.estimated_seconds};
+  return {.region = executable.program().kernels[kernel].region.name,
+          .bucket = to_string(entry.bucket),
+          .schedule = to_string(entry.schedule),
+          .intervals = entry.bucket.intervals,
+          .chosen = std::string(name_of(entry.origin)),
+          .expected_seconds = entry.estimated_seconds};
+}
+
+void add_roofline(CallExplanation& call, runtime::Context& context, const std::vector<ir::Tensor>& inputs) {
+  call.limits = tuner::measure_limits(context.executable().pool());
+  tuner::LaunchWorks works(context.executable().program());
+  works.watch(context, inputs);
+  for (std::size_t i = 0; i < call.launches.size() && i < context.launches().size(); ++i) {
+    const runtime::LaunchRecord& record = context.launches()[i];
+    call.launches[i].work = works.at(record.kernel, record.keys);
+    call.launches[i].roofline_seconds = tuner::roofline_seconds(call.launches[i].work, *call.limits);
+  }
+}
+
+// The shortest of some calls, so that what else the machine does is not in it.
+void add_times(CallExplanation& call, runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat) {
+  runtime::Timeline* timeline = context.executable().timeline().get();
+  if (timeline == nullptr) return;
+  for (int turn = 0; turn < repeat; ++turn) {
+    timeline->start();
+    const std::uint64_t begun = runtime::clock_ticks();
+    context.run(inputs);
+    const std::uint64_t ended = runtime::clock_ticks();
+    timeline->stop();
+    runtime::Timeline::Recording recording = timeline->read();
+    std::erase_if(recording.events, [](const auto& event) { return event.kind != runtime::TimelineKind::Launch; });
+    const double seconds = recording.seconds_a_tick * static_cast<double>(ended - begun);
+    if (recording.events.size() != call.launches.size() || (call.shown_seconds > 0 && seconds >= call.shown_seconds)) continue;
+    call.shown_seconds = seconds;
+    for (std::size_t i = 0; i < call.launches.size(); ++i) {
+      call.launches[i].begun_seconds = recording.seconds_a_tick * static_cast<double>(recording.events[i].begun - begun);
+      call.launches[i].lasted_seconds = recording.seconds_a_tick * static_cast<double>(recording.events[i].ticks);
+    }
+  }
 }
 
 }  // namespace
@@ -76,7 +114,7 @@ std::map<std::string, std::int64_t> count_by_choice(const std::vector<TableRow>&
   return counts;
 }
 
-CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat) {
+CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat, ExplanationDepth depth) {
   const runtime::Executable& executable = context.executable();
   const ir::Program& program = executable.program();
   context.run(inputs);
@@ -117,6 +155,10 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
   call.kernels = executable.kernels().progress();
   call.tables = table_rows(executable);
   call.exact = exact_rows(executable);
+  if (depth == ExplanationDepth::Deep) {
+    add_times(call, context, inputs, repeat);
+    add_roofline(call, context, inputs);
+  }
   return call;
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "runtime/context.h"
+#include "tuner/device_limits.h"
+#include "tuner/roofline.h"
 
 namespace anydim {
 
@@ -24,12 +26,17 @@ struct LaunchExplanation {
   std::int64_t tasks = 0;
   double estimated_seconds = 0;
   double measured_seconds = 0;  // median of the measured calls
+  // Where the explanation goes in depth:
+  tuner::LeastWork work{};                       // what any kernel would have to do
+  double roofline_seconds = 0;                   // the least time that the processor's limits allow for it; 0: not known
+  double begun_seconds = 0, lasted_seconds = 0;  // in the call of CallExplanation::shown_seconds
 };
 
 // One row of a dispatch table.
 struct TableRow {
   std::string region, bucket, schedule;
-  std::string chosen;  // as LaunchExplanation::chosen
+  std::vector<ir::BucketInterval> intervals{};  // the bucket, by key
+  std::string chosen;                           // as LaunchExplanation::chosen
   double expected_seconds = 0;
 };
 std::vector<TableRow> table_rows(const runtime::Executable& executable);
@@ -49,9 +56,18 @@ struct CallExplanation {
   std::optional<std::int64_t> arena_ceiling_bytes;  // its largest value over their ranges, where it has one
   runtime::KernelProgress kernels;
   double call_seconds = 0;  // median, without recording
+  // In depth:
+  std::optional<tuner::DeviceLimits> limits{};  // of the processor, by measurement
+  double shown_seconds = 0;                     // of one call whose launches have their times in it; 0: there is none
+};
+
+enum class ExplanationDepth {
+  Usual,
+  Deep,  // also what each launch has to do at least and when it began, for which the executable's timeline is started anew
 };
 
 // Runs the call `repeat` times (after one to warm up) with launches recorded, and as often without.
-CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat);
+CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat,
+                             ExplanationDepth depth = ExplanationDepth::Usual);
 
 }  // namespace anydim

@@ -24,12 +24,13 @@ std::vector<ir::Tensor> some_inputs(const std::vector<InputInfo>& inputs, const 
   return tensors;
 }
 
-CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>& inputs, int repeat, const Cancellation* cancellation) {
+CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>& inputs, int repeat, const Cancellation* cancellation,
+                               ExplanationDepth depth) {
   const auto packed = model.packing() ? runtime::pack_inputs(*model.packing(), inputs) : std::nullopt;
   const auto executable = packed ? model.packed() : model.padded();
   executable->kernels().complete(cancellation);
   runtime::Context context(executable);
-  return explain_call(context, packed ? packed->tensors : inputs, repeat);
+  return explain_call(context, packed ? packed->tensors : inputs, repeat, depth);
 }
 
 using Named = std::vector<std::pair<std::string, std::int64_t>>;
@@ -54,9 +55,9 @@ void add_rows(std::string& text, const std::vector<TableRow>& rows) {
 
 // Integers of 1 mean something to most models (a token, an unmasked place); where a model refuses them, 0 fits every table.
 ModelExplanation explain_model(const Model& model, const std::vector<std::vector<std::int64_t>>& extents, int repeat,
-                               const Cancellation* cancellation) {
+                               const Cancellation* cancellation, ExplanationDepth depth) {
   const auto explained = [&](std::int64_t integer) {
-    return explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat, cancellation);
+    return explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat, cancellation, depth);
   };
   try {
     return {explained(1), padding_text(model)};

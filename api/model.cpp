@@ -10,6 +10,7 @@
 #include "ir/error.h"
 #include "passes/hide_rows.h"
 #include "passes/remove_padding.h"
+#include "runtime/tick_clock.h"
 
 namespace anydim {
 
@@ -52,6 +53,12 @@ runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_
   return packing;
 }
 
+std::int64_t bytes_in(const std::vector<ir::Tensor>& tensors) {
+  std::int64_t bytes = 0;
+  for (const ir::Tensor& tensor : tensors) bytes += std::ssize(tensor.bytes());
+  return bytes;
+}
+
 ir::SymbolInfo range_of(const ir::Dim& dim, const ir::SymbolTable& symbols) {
   const ir::SymbolInfo* found = dim.kind() == ir::Dim::Kind::Symbol ? symbols.find(dim.leaf().symbol) : nullptr;
   return found == nullptr ? ir::SymbolInfo{} : *found;
@@ -66,6 +73,7 @@ std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOpti
 std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module module, const CompileOptions& options) {
   std::shared_ptr<Model> model(new Model);
   model->options_ = options;
+  if (options.timeline == nullptr) model->options_.timeline = std::make_shared<runtime::Timeline>();
   model->target_ = std::move(target);
   narrow_dims(module, options.dims);
   model->options_.dims.clear();
@@ -165,7 +173,8 @@ void Model::complete(const Cancellation* cancellation) const {
   for (const auto& executable : compiled()) executable->kernels().complete(cancellation);
 }
 
-ModelContext::ModelContext(std::shared_ptr<const Model> model) : model_(std::move(model)), counters_(model_->calls_.enter()) {}
+ModelContext::ModelContext(std::shared_ptr<const Model> model)
+    : model_(std::move(model)), counters_(model_->calls_.enter()), timeline_(model_->options_.timeline) {}
 
 void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
   recorder_ = std::move(recorder);
@@ -174,11 +183,12 @@ void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
 
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs, std::span<const ResultPlace> places) {
   std::vector<ir::Tensor> outputs;
+  const CallBegun begun = begin(inputs);
   try {
     check_places(places, model_->output_names_, inputs);
-    outputs = call(inputs, bytes_of(places));
+    outputs = call(begun, bytes_of(places));
   } catch (...) {
-    counters_->add_failure();
+    fail(begun);
     throw;
   }
   settle(outputs, places, model_->output_names_);
@@ -199,50 +209,81 @@ runtime::Context& ModelContext::serving(std::optional<runtime::Context>& context
   return *context;
 }
 
-std::vector<ir::Tensor> ModelContext::call(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places) {
-  const std::uint64_t begun = clock_ticks();
+ModelContext::CallBegun ModelContext::begin(const std::vector<ir::Tensor>& inputs) {
   packed_rows_.reset();
+  timeline_.refresh();
+  return {runtime::clock_ticks(), inputs};
+}
+
+std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun, std::span<const std::span<std::byte>> places) {
+  const std::vector<ir::Tensor>& inputs = begun.inputs;
   const std::int64_t given = model_->packing() ? inputs.at(model_->packing()->mask).elements() : 0;
   if (model_->packing()) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
       std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors, places);
       packed_rows_ = packed->tokens;
-      count(CallWay::Packed, begun, packed_, given);
+      count(CallWay::Packed, begun, packed_, given, outputs);
       return outputs;
     }
   }
   std::vector<ir::Tensor> outputs = serving(padded_, model_->padded(cancellation_)).run(inputs, places);
-  count(CallWay::Padded, begun, padded_, given);
+  count(CallWay::Padded, begun, padded_, given, outputs);
   return outputs;
 }
 
-void ModelContext::count(CallWay way, std::uint64_t begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given) {
+void ModelContext::count(CallWay way, const CallBegun& begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given,
+                         const std::vector<ir::Tensor>& outputs) {
   const runtime::CallMemory memory = context->memory();
-  counters_->add({.way = way,
-                  .ticks = clock_ticks() - begun,
-                  .tokens_given = tokens_given,
-                  .tokens_computed = packed_rows_.value_or(tokens_given),
-                  .tokens_useful = packed_rows_.value_or(0),
-                  .held_bytes = memory.arena + memory.pool + memory.scratch});
+  const CountedCall call{.way = way,
+                         .ticks = runtime::clock_ticks() - begun.ticks,
+                         .tokens_given = tokens_given,
+                         .tokens_computed = packed_rows_.value_or(tokens_given),
+                         .tokens_useful = packed_rows_.value_or(0),
+                         .held_bytes = memory.arena + memory.pool + memory.scratch};
+  counters_->add(call);
+  if (!timeline_.on()) return;
+  std::uint32_t& note = way_notes_.at(static_cast<std::size_t>(way));
+  if (note == 0) {
+    static constexpr std::array names{"packed call", "padded call", "ragged call"};
+    note = timeline_.timeline().note({names.at(static_cast<std::size_t>(way))});
+  }
+  timeline_.add({.kind = runtime::TimelineKind::Call,
+                 .note = note,
+                 .thread = runtime::this_thread(),
+                 .begun = begun.ticks,
+                 .ticks = call.ticks,
+                 .values = {call.tokens_given, call.tokens_computed, call.tokens_useful, bytes_in(begun.inputs), bytes_in(outputs)}});
+}
+
+void ModelContext::fail(const CallBegun& begun) {
+  counters_->add_failure();
+  if (!timeline_.on()) return;
+  timeline_.add({.kind = runtime::TimelineKind::Call,
+                 .note = timeline_.timeline().note({"failed call"}),
+                 .thread = runtime::this_thread(),
+                 .begun = begun.ticks,
+                 .ticks = runtime::clock_ticks() - begun.ticks,
+                 .values = {0, 0, 0, bytes_in(begun.inputs), 0, 1}});
 }
 
 std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets,
-                                                 std::span<const ResultPlace> places) try {
-  const std::uint64_t begun = clock_ticks();
-  packed_rows_.reset();
-  const auto ragged = model_->ragged(cancellation_);
-  const std::vector<ir::Tensor> call = ragged_call(*ragged, inputs, offsets);
-  if (!ragged_) ragged_.emplace(ragged->executable);
-  ragged_->cancel_by(cancellation_);
-  check_places(places, model_->output_names_, call);
-  std::vector<ir::Tensor> outputs = ragged_->run(call, bytes_of(places));
-  settle(outputs, places, model_->output_names_);
-  packed_rows_ = offsets.integer_at(offsets.elements() - 1);
-  count(CallWay::Ragged, begun, ragged_, *packed_rows_);
-  return outputs;
-} catch (...) {
-  counters_->add_failure();
-  throw;
+                                                 std::span<const ResultPlace> places) {
+  const CallBegun begun = begin(inputs);
+  try {
+    const auto ragged = model_->ragged(cancellation_);
+    const std::vector<ir::Tensor> call = ragged_call(*ragged, inputs, offsets);
+    if (!ragged_) ragged_.emplace(ragged->executable);
+    ragged_->cancel_by(cancellation_);
+    check_places(places, model_->output_names_, call);
+    std::vector<ir::Tensor> outputs = ragged_->run(call, bytes_of(places));
+    settle(outputs, places, model_->output_names_);
+    packed_rows_ = offsets.integer_at(offsets.elements() - 1);
+    count(CallWay::Ragged, begun, ragged_, *packed_rows_, outputs);
+    return outputs;
+  } catch (...) {
+    fail(begun);
+    throw;
+  }
 }
 
 }  // namespace anydim

@@ -1,6 +1,7 @@
 // A compiled model as its users call it: over packed rows where that is proven to give the same, padded otherwise.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "api/statistics.h"
 #include "runtime/batcher.h"
 #include "runtime/packing.h"
+#include "runtime/timeline.h"
 
 namespace anydim::tuner {
 class TraceRecorder;
@@ -60,6 +62,8 @@ class Model {
   void complete(const Cancellation* cancellation = nullptr) const;
   // Calls of all contexts, kernels and memory up to now. Any thread, while calls go on.
   ModelStatistics statistics() const;
+  // Off until it is started: from then on calls, their launches and kernels that come to be are recorded. Any thread, while calls go on (api/timeline_file.h writes it).
+  runtime::Timeline& timeline() const { return *options_.timeline; }
   // Extents of every input, by name. Throws Error{Inputs} as a call would.
   MemoryCeiling memory_ceiling(const std::map<std::string, std::vector<std::int64_t>>& shapes) const;
 
@@ -105,8 +109,15 @@ class ModelContext {
   std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
 
  private:
-  std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places);
-  void count(CallWay way, std::uint64_t begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given);
+  struct CallBegun {
+    std::uint64_t ticks = 0;
+    const std::vector<ir::Tensor>& inputs;
+  };
+  CallBegun begin(const std::vector<ir::Tensor>& inputs);
+  std::vector<ir::Tensor> call(const CallBegun& begun, std::span<const std::span<std::byte>> places);
+  void count(CallWay way, const CallBegun& begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given,
+             const std::vector<ir::Tensor>& outputs);
+  void fail(const CallBegun& begun);
   runtime::Context& serving(std::optional<runtime::Context>& context, const std::shared_ptr<const runtime::Executable>& executable);
 
   std::shared_ptr<const Model> model_;
@@ -116,6 +127,8 @@ class ModelContext {
   std::shared_ptr<tuner::TraceRecorder> recorder_;
   std::shared_ptr<const CallTracer> tracer_;  // null without a recorder
   std::optional<std::int64_t> packed_rows_;
+  runtime::TimelineWriter timeline_;
+  std::array<std::uint32_t, 3> way_notes_{};  // by CallWay; 0: not asked for yet
 };
 
 }  // namespace anydim

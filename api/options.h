@@ -13,6 +13,7 @@
 #include "ir/cancellation.h"
 #include "ir/type.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/timeline.h"
 
 namespace anydim {
 
@@ -73,6 +74,7 @@ struct CompileOptions {
   bool static_only = false;     // refuse a program whose sizes are not all constants (passes/require_static.h)
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
+  std::shared_ptr<runtime::Timeline> timeline{};  // that Model records in, from compilation on where it is on already; null: one of its own
   std::shared_ptr<const Cancellation> cancellation{};  // of the call that compiles, which throws Error{Cancelled}
 };
 

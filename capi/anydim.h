@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 // The version of the table that this header declares.
-#define ANYDIM_API_VERSION 1u
+#define ANYDIM_API_VERSION 2u
 
 #if defined(__GNUC__)
 #define ANYDIM_EXPORT __attribute__((visibility("default")))
@@ -282,6 +282,14 @@ typedef struct anydim_api {
 
   const char* (*dtype_name)(anydim_dtype dtype);  // e.g. "f32"; "" where there is no such dtype
   size_t (*dtype_size)(anydim_dtype dtype);       // bytes of an element; 0 where there is no such dtype
+
+  // Since version 2. What the model does over time: calls of all its contexts, their launches and kernels that come to be, in a ring of the newest `events` (128 bytes
+  // each, at most 2^24; 0: 65536). Starting anew forgets what was recorded; stopping keeps it.
+  anydim_status* (*model_timeline_start)(const anydim_model* model, size_t events);
+  anydim_status* (*model_timeline_stop)(const anydim_model* model);
+  // Writes what was recorded up to now, as JSON that Perfetto opens; events that were overwritten are counted in it. The file is replaced as a whole. ANYDIM_BAD_ARGUMENT where nothing was
+  // started, ANYDIM_NOT_WRITTEN.
+  anydim_status* (*model_timeline_write)(const anydim_model* model, const char* file);
 } anydim_api;
 
 // The library's table, valid until the process ends; NULL where it has no such version. `why`, where it is not NULL, is then set to one sentence that

@@ -265,6 +265,9 @@ class Model : public Owned<anydim_model, &anydim_api::model_release> {
     check(api().model_memory_ceiling(handle_, views.data(), views.size(), &ceiling));
     return ceiling;
   }
+  void start_timeline(std::size_t events = 0) { check(api().model_timeline_start(handle_, events)); }
+  void stop_timeline() { check(api().model_timeline_stop(handle_)); }
+  void write_timeline(const std::string& file) const { check(api().model_timeline_write(handle_, file.c_str())); }
 
  private:
   Model() = default;

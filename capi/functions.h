@@ -63,6 +63,9 @@ anydim_status* trace_write(anydim_trace* trace, const char* file) noexcept;
 anydim_status* trace_release(anydim_trace* trace) noexcept;
 const char* dtype_name(anydim_dtype dtype) noexcept;
 std::size_t dtype_size(anydim_dtype dtype) noexcept;
+anydim_status* model_timeline_start(const anydim_model* model, std::size_t events) noexcept;
+anydim_status* model_timeline_stop(const anydim_model* model) noexcept;
+anydim_status* model_timeline_write(const anydim_model* model, const char* file) noexcept;
 
 const anydim_api& table();
 

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "api/load.h"
+#include "api/timeline_file.h"
 #include "capi/answers.h"
 #include "capi/buffers.h"
 #include "capi/functions.h"
@@ -212,6 +214,27 @@ anydim_status* model_ragged_input(const anydim_model* model, std::size_t index, 
 
 anydim_status* model_ragged_output(const anydim_model* model, std::size_t index, anydim_tensor_info* info) noexcept {
   return guarded("model_ragged_output", [&] { give_info(object_of(model)->ragged().outputs, index, "results", info); });
+}
+
+anydim_status* model_timeline_start(const anydim_model* model, std::size_t events) noexcept {
+  return guarded("model_timeline_start", [&] {
+    // A number that no timeline has stays one when it is narrowed.
+    const std::size_t most = runtime::Timeline::most_events + 1;
+    object_of(model)->model()->timeline().start(events == 0 ? runtime::Timeline::default_events
+                                                            : static_cast<std::int64_t>(std::min(events, most)));
+  });
+}
+
+anydim_status* model_timeline_stop(const anydim_model* model) noexcept {
+  return guarded("model_timeline_stop", [&] { object_of(model)->model()->timeline().stop(); });
+}
+
+anydim_status* model_timeline_write(const anydim_model* model, const char* file) noexcept {
+  return guarded("model_timeline_write", [&] {
+    const auto object = object_of(model);
+    require_pointer(file, "file");
+    write_timeline(file, object->model()->timeline());
+  });
 }
 
 }  // namespace anydim::capi

@@ -59,6 +59,9 @@ const anydim_api& table() {
       .trace_release = trace_release,
       .dtype_name = dtype_name,
       .dtype_size = dtype_size,
+      .model_timeline_start = model_timeline_start,
+      .model_timeline_stop = model_timeline_stop,
+      .model_timeline_write = model_timeline_write,
   };
   return functions;
 }

@@ -22,7 +22,8 @@ constexpr std::chrono::seconds looking{60};
 
 }  // namespace
 
-BackgroundQueue::BackgroundQueue(Warning warn, std::function<void()> rested) : warn_(std::move(warn)), rested_(std::move(rested)) {}
+BackgroundQueue::BackgroundQueue(Warning warn, std::function<void()> rested, std::function<void()> began)
+    : warn_(std::move(warn)), rested_(std::move(rested)), began_(std::move(began)) {}
 
 BackgroundQueue::~BackgroundQueue() {
   {
@@ -116,6 +117,7 @@ bool BackgroundQueue::run_one(std::unique_lock<std::mutex>& lock) {
 
 void BackgroundQueue::work() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), background_niceness);
+  if (began_) began_();
   std::unique_lock lock(mutex_);
   std::chrono::milliseconds look = first_look;
   bool worked = false;

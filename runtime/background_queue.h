@@ -30,8 +30,8 @@ class BackgroundQueue {
     const void* group = nullptr;  // for drop()
   };
 
-  // `rested`: called after work was done, before the thread sleeps; may be empty.
-  BackgroundQueue(Warning warn, std::function<void()> rested);
+  // `rested`: called after work was done, before the thread sleeps; `began`: on the thread before its first task. Either may be empty.
+  BackgroundQueue(Warning warn, std::function<void()> rested, std::function<void()> began = {});
   ~BackgroundQueue();  // waits for the task at work; those that wait are dropped
   BackgroundQueue(const BackgroundQueue&) = delete;
   BackgroundQueue& operator=(const BackgroundQueue&) = delete;
@@ -60,7 +60,7 @@ class BackgroundQueue {
   void wake();
 
   const Warning warn_;
-  const std::function<void()> rested_;
+  const std::function<void()> rested_, began_;
   mutable std::mutex mutex_;  // of everything below
   std::vector<Task> tasks_;
   std::vector<std::shared_ptr<const void>> things_;  // to be freed

@@ -8,6 +8,7 @@
 #include "ir/bind.h"
 #include "ir/error.h"
 #include "runtime/code_memory.h"
+#include "runtime/nvtx.h"
 
 namespace anydim::runtime {
 
@@ -22,7 +23,8 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 
 Context::Context(std::shared_ptr<const Executable> executable)
     : executable_(std::move(executable)), program_(executable_->program()), slots_(index_of(program_.slots)),
-      session_(executable_->device().open_session(*executable_)) {}
+      session_(executable_->device().open_session(*executable_)), watching_(executable_->device().watching()),
+      timeline_(executable_->timeline()) {}
 
 void Context::record_launches(bool wanted) {
   recording_ = wanted;
@@ -30,7 +32,10 @@ void Context::record_launches(bool wanted) {
 }
 
 std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places) {
+  const NvtxRange range(watching_, "anydim call");
   refresh_tables();
+  timeline_.refresh();
+  inputs_ = &inputs;
   records_.clear();
   exact_.clear();
   callers_.clear();
@@ -55,6 +60,7 @@ void Context::refresh_tables() {
   std::shared_ptr<const KernelTables> before = std::exchange(tables_, executable_->kernels().tables());
   if (before != nullptr) executable_->kernels().give_back(std::move(before));
   tables_version_ = version;
+  notes_.clear();
 }
 
 void Context::run_code() {
@@ -141,10 +147,61 @@ void Context::execute(const ir::Program::Launch& launch) {
   keys_.resize(launch.keys.size());
   for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = slot(launch.keys[i]);
   Pick picked = pick(launch.kernel);
-  session_->launch({&launch, picked.kernel, picked.bucket, extents_});
+  const NvtxRange range(watching_, watching_ == nullptr ? "" : program_.kernels[index_of(launch.kernel)].region.name.c_str());
+  if (timeline_.on()) {
+    const std::uint64_t begun = clock_ticks();
+    session_->launch({&launch, picked.kernel, picked.bucket, extents_});
+    put_on_timeline(launch, picked, begun);
+  } else {
+    session_->launch({&launch, picked.kernel, picked.bucket, extents_});
+  }
   if (recording_)
-    records_.push_back(
-        {launch.kernel, picked.met, picked.used, (*picked.kernel)->origin, extents_, keys_, 0, 0, &launch.source, std::move(picked.exact)});
+    records_.push_back({.kernel = launch.kernel,
+                        .met = picked.met,
+                        .used = picked.used,
+                        .origin = (*picked.kernel)->origin,
+                        .extents = extents_,
+                        .keys = keys_,
+                        .bytes = bytes_of(launch),
+                        .source = &launch.source,
+                        .exact = std::move(picked.exact)});
+}
+
+std::int64_t Context::bytes_of(const ir::Program::Launch& launch) const {
+  using Place = ir::Program::Buffer::Place;
+  std::int64_t bytes = 0;
+  for (const std::int32_t position : launch.buffers) {
+    const ir::Program::Buffer& buffer = program_.buffers[index_of(position)];
+    if (buffer.place == Place::Constant) bytes += std::ssize(program_.constants[index_of(buffer.index)].tensor.bytes());
+    else if (buffer.place == Place::Input) bytes += std::ssize((*inputs_)[index_of(buffer.index)].bytes());
+    else if (buffer.bytes >= 0) bytes += slot(buffer.bytes);
+  }
+  return bytes;
+}
+
+std::uint32_t Context::note_of(const ir::Program::Launch& launch, const Pick& picked) {
+  KnownNote& known = notes_[&launch];
+  if (picked.exact == nullptr && known.row == picked.used) return known.note;
+  const ir::Region& region = program_.kernels[index_of(launch.kernel)].region;
+  const ir::DispatchTable::Entry& entry = picked.exact != nullptr ? picked.exact->entry : tables_->entry(launch.kernel, picked.used);
+  known.row = picked.exact == nullptr ? picked.used : -1;
+  known.note = timeline_.timeline().note({.name = region.name,
+                                          .facts = {{"bucket", to_string(entry.bucket)},
+                                                    {"schedule", to_string(entry.schedule)},
+                                                    {"chosen", std::string(name_of(entry.origin))},
+                                                    {"source", launch.source}},
+                                          .symbols = region.body.symbols.names()});
+  return known.note;
+}
+
+void Context::put_on_timeline(const ir::Program::Launch& launch, const Pick& picked, std::uint64_t begun) {
+  TimelineEvent event{.kind = TimelineKind::Launch, .thread = this_thread(), .begun = begun, .ticks = clock_ticks() - begun};
+  event.note = note_of(launch, picked);
+  event.values[0] = picked.used != picked.met ? 1 : 0;
+  event.values[1] = bytes_of(launch);
+  const std::size_t room = event.values.size() - TimelineEvent::first_extent;
+  std::copy_n(extents_.begin(), std::min(extents_.size(), room), event.values.begin() + TimelineEvent::first_extent);
+  timeline_.add(event);
 }
 
 void Context::execute(const ir::Program::Fetch& fetch) { slot(fetch.slot) = session_->fetch(fetch); }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/backend.h"
@@ -18,6 +19,7 @@
 #include "runtime/device.h"
 #include "runtime/executable.h"
 #include "runtime/frames.h"
+#include "runtime/timeline.h"
 
 namespace anydim::runtime {
 
@@ -29,6 +31,7 @@ struct LaunchRecord {
   KernelOrigin origin = KernelOrigin::Compiled;
   std::vector<std::int64_t> extents;  // of the region's symbols
   std::vector<std::int64_t> keys;     // what dispatch looked at
+  std::int64_t bytes = 0;             // of the buffers that it reads and writes, those of the caller's constants and inputs too
   std::int64_t tasks = 0;             // 0: nothing to do, not launched
   double seconds = 0;
   const std::string* source = nullptr;         // nodes it came from; lives as long as the executable
@@ -96,6 +99,9 @@ class Context {
   void fill_slots(std::size_t stage);
   void test_checks(const ir::Program::Stage& stage) const;
   Pick pick(std::int32_t kernel);
+  std::int64_t bytes_of(const ir::Code::Launch& launch) const;
+  std::uint32_t note_of(const ir::Code::Launch& launch, const Pick& picked);
+  void put_on_timeline(const ir::Code::Launch& launch, const Pick& picked, std::uint64_t begun);
 
   std::shared_ptr<const Executable> executable_;
   const ir::Program& program_;
@@ -112,6 +118,14 @@ class Context {
   std::shared_ptr<const Cancellation> cancellation_;
   bool recording_ = false;
   std::vector<LaunchRecord> records_;
+  const NvtxTool* watching_;
+  TimelineWriter timeline_;
+  struct KnownNote {
+    std::int32_t row = -1;  // of tables_
+    std::uint32_t note = 0;
+  };
+  std::unordered_map<const ir::Code::Launch*, KnownNote> notes_;
+  const std::vector<ir::Tensor>* inputs_ = nullptr;  // of the call at work
 };
 
 }  // namespace anydim::runtime

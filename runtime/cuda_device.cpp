@@ -9,6 +9,7 @@
 #include "runtime/cuda_replayed_session.h"
 #include "runtime/cuda_stepped_session.h"
 #include "runtime/executable.h"
+#include "runtime/nvtx.h"
 
 namespace anydim::runtime::cuda {
 
@@ -21,6 +22,8 @@ std::string CudaDevice::machine() const {
   const Properties& properties = context_->properties();
   return fmt::format("{} {} {}", properties.name, properties.capability, properties.driver_version);
 }
+
+const NvtxTool* CudaDevice::watching() const { return NvtxTool::watching(); }
 
 std::shared_ptr<const CublasLt> CudaDevice::library() {
   const std::lock_guard lock(library_mutex_);

@@ -22,6 +22,7 @@ class CudaDevice : public Device {
   std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
                                            const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) override;
   std::string machine() const override;
+  const NvtxTool* watching() const override;
   std::unique_ptr<ConstantStore> constants() override;
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;
 

@@ -18,6 +18,7 @@ namespace anydim::runtime {
 
 class Executable;
 class Frames;         // runtime/frames.h
+class NvtxTool;       // runtime/nvtx.h
 struct LoadedKernel;  // runtime/kernel_maker.h
 
 // A compiled kernel, brought to where it can be launched; only its device looks inside.
@@ -107,6 +108,8 @@ class Device {
                                                    const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) = 0;
   // Name of what a trial holds for: the part and its driver. Empty: kernels are not tried here.
   virtual std::string machine() const { return {}; }
+  // Who is told what each call and launch is; null: nobody.
+  virtual const NvtxTool* watching() const { return nullptr; }
   virtual std::unique_ptr<ConstantStore> constants() = 0;
   virtual std::unique_ptr<DeviceSession> open_session(const Executable& executable) = 0;
 };

@@ -20,7 +20,8 @@ Executable::Executable(ir::Program program, std::shared_ptr<const ir::Backend> b
   add_signatures();
   input_binding_ = std::make_unique<InputBinding>(program_);
   for (const ir::Program::Stage& stage : program_.stages) interpreters_.emplace_back(stage.shapes);
-  kernels_ = std::make_unique<KernelStore>(program_, options_.exact, backend_, *device_, options_.cache.get(), *pool_, options_.warn);
+  kernels_ = std::make_unique<KernelStore>(program_, options_.exact, backend_, *device_, options_.cache.get(), *pool_, options_.warn,
+                                           options_.timeline);
   // Kernels first: packing reads every weight, and a kernel that does not compile is told before that.
   kernels_->load(options_.background, options_.cancellation);
   pack_constants();

@@ -16,6 +16,7 @@
 #include "runtime/input_binding.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_store.h"
+#include "runtime/timeline.h"
 #include "runtime/worker_pool.h"
 
 namespace anydim::runtime {
@@ -28,6 +29,7 @@ struct ExecutableOptions {
   bool keep_originals = false;                 // constants as the model has them stay readable beside the packed ones
   bool background = true;                      // compile the rest of the tables on a thread of its own
   Warning warn{};
+  std::shared_ptr<Timeline> timeline{};        // null: none; launches and kernels that come to be are recorded in it while it is on
   const Cancellation* cancellation = nullptr;  // of bringing in kernels and packing constants, in the constructor
 };
 
@@ -44,6 +46,7 @@ class Executable {
   Device& device() const { return *device_; }
   WorkerPool& pool() const { return *pool_; }
   const ir::HostFunctions& host_functions() const { return host_functions_; }
+  const std::shared_ptr<Timeline>& timeline() const { return options_.timeline; }  // may be null
   std::optional<std::int64_t> memory_limit() const { return options_.memory_limit; }
   std::int64_t constant_bytes() const { return constant_bytes_; }  // as kernels read them
   const std::vector<void*>& constant_addresses() const { return constant_addresses_; }

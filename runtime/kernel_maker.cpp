@@ -36,9 +36,26 @@ std::shared_ptr<const LoadedShapes> load_shapes(const ir::CompiledKernel& kernel
 
 }  // namespace
 
-KernelMaker::KernelMaker(std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache)
-    : backend_(std::move(backend)), device_(device), cache_(cache), target_(backend_->target()), generator_(backend_->generator()),
-      trials_(*backend_, device, cache) {}
+KernelMaker::KernelMaker(std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
+                         std::shared_ptr<Timeline> timeline)
+    : backend_(std::move(backend)), device_(device), cache_(cache), timeline_(std::move(timeline)), target_(backend_->target()),
+      generator_(backend_->generator()), trials_(*backend_, device, cache) {}
+
+// Of a kernel, or without a region of a shape program.
+void KernelMaker::record(TimelineKind kind, std::uint64_t begun, std::int64_t bytes, const ir::Region* region,
+                         const ir::DispatchTable::Entry* entry) const {
+  if (timeline_ == nullptr || !timeline_->on()) return;
+  TimelineNote note{.name = kind == TimelineKind::Compile ? "compile " : "read "};
+  note.name += region == nullptr ? "shape program" : region->name;
+  if (entry != nullptr) note.facts = {{"bucket", to_string(entry->compiled_for())}, {"schedule", to_string(entry->schedule)}};
+  if (kind == TimelineKind::Compile) note.facts.emplace_back("kernel cache", cache_ == nullptr ? "off" : "missed");
+  timeline_->add({.kind = kind,
+                  .note = timeline_->note(std::move(note)),
+                  .thread = this_thread(),
+                  .begun = begun,
+                  .ticks = clock_ticks() - begun,
+                  .values = {bytes}});
+}
 
 KernelKey KernelMaker::key_of(const ir::Region& region, const ir::DispatchTable::Entry& entry) const {
   return kernel_key("kernel", region.identity, to_string(entry.compiled_for()), to_string(entry.schedule), target_, generator_);
@@ -69,12 +86,15 @@ std::shared_ptr<const LoadedKernel> KernelMaker::find(const ir::Region& region, 
   const KernelKey key = key_of(region, entry);
   if (auto known = loaded(key)) return known;
   if (cache_ == nullptr) return nullptr;
+  const std::uint64_t begun = clock_ticks();
   const auto kernel = cache_->load(key);
   if (!kernel) return nullptr;
   KernelTrials::Cached cached = trials_.cached_trial_of(region, entry, *kernel);
   if (!cached.complete) return nullptr;
   try {
-    return load(region, entry, key, *kernel, KernelOrigin::Cache, std::move(cached.trial));
+    auto made = load(region, entry, key, *kernel, KernelOrigin::Cache, std::move(cached.trial));
+    record(TimelineKind::CacheRead, begun, made->bytes, &region, &entry);
+    return made;
   } catch (const Error& error) {
     // A device that takes no such code: compiling tells why, if that fails too.
     if (error.kind() != ErrorKind::Resource) throw;
@@ -84,6 +104,7 @@ std::shared_ptr<const LoadedKernel> KernelMaker::find(const ir::Region& region, 
 
 std::shared_ptr<const LoadedKernel> KernelMaker::make(const ir::Region& region, const ir::DispatchTable::Entry& entry) {
   if (auto known = find(region, entry)) return known;
+  const std::uint64_t begun = clock_ticks();
   const KernelKey key = key_of(region, entry);
   std::optional<ir::CompiledKernel> kernel;
   if (trials_.wanted() && cache_ != nullptr) kernel = cache_->load(key);  // where its twin alone is missing
@@ -91,6 +112,7 @@ std::shared_ptr<const LoadedKernel> KernelMaker::make(const ir::Region& region, 
   if (!kernel) kernel = backend_->compile(region, entry.compiled_for(), entry.schedule);
   compiler_calls_.fetch_add(1, std::memory_order_relaxed);
   auto made = load(region, entry, key, *kernel, origin, trials_.trial_of(region, entry, *kernel));
+  record(origin == KernelOrigin::Compiled ? TimelineKind::Compile : TimelineKind::CacheRead, begun, made->bytes, &region, &entry);
   if (cache_ != nullptr && origin == KernelOrigin::Compiled) cache_->store(key, *kernel);
   return made;
 }
@@ -102,10 +124,12 @@ std::shared_ptr<const LoadedShapes> KernelMaker::find(const ir::ShapeProgram& sh
 
 std::shared_ptr<const LoadedShapes> KernelMaker::make(const ir::ShapeProgram& shapes) {
   if (auto known = find(shapes)) return known;
+  const std::uint64_t begun = clock_ticks();
   const auto kernel = backend_->compile_shapes(shapes);
   compiler_calls_.fetch_add(1, std::memory_order_relaxed);
   if (!kernel) return nullptr;
   auto made = load_shapes(*kernel);
+  record(TimelineKind::Compile, begun, made->bytes, nullptr, nullptr);
   if (cache_ != nullptr) cache_->store(key_of(shapes), *kernel);
   return made;
 }

@@ -15,6 +15,7 @@
 #include "runtime/device.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_trials.h"
+#include "runtime/timeline.h"
 
 namespace anydim::runtime {
 
@@ -38,8 +39,9 @@ struct LoadedShapes {
 // Any thread.
 class KernelMaker {
  public:
-  // `device` and `cache` (null: nothing is kept on disk) outlive this.
-  KernelMaker(std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache);
+  // `device` and `cache` (null: nothing is kept on disk) outlive this. `timeline` may be null.
+  KernelMaker(std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
+              std::shared_ptr<Timeline> timeline = nullptr);
 
   const ir::Backend& backend() const { return *backend_; }
   KernelKey key_of(const ir::Region& region, const ir::DispatchTable::Entry& entry) const;
@@ -61,9 +63,13 @@ class KernelMaker {
   std::shared_ptr<const LoadedKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry, const KernelKey& key,
                                            const ir::CompiledKernel& kernel, KernelOrigin origin, std::optional<KernelTrial> trial);
 
+  void record(TimelineKind kind, std::uint64_t begun, std::int64_t bytes, const ir::Region* region,
+              const ir::DispatchTable::Entry* entry) const;
+
   std::shared_ptr<const ir::Backend> backend_;
   Device& device_;
   const KernelCache* cache_;
+  std::shared_ptr<Timeline> timeline_;
   const std::string target_, generator_;
   KernelTrials trials_;
   std::atomic<std::int64_t> compiler_calls_{0};

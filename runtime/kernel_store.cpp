@@ -17,11 +17,16 @@ const ir::DispatchTable::Entry& entry_of(const DispatchSet& set, const DispatchS
 }  // namespace
 
 KernelStore::KernelStore(const ir::Program& program, std::vector<bool> exact, std::shared_ptr<const ir::Backend> backend, Device& device,
-                         const KernelCache* cache, WorkerPool& pool, Warning warn)
-    : program_(program), pool_(pool), maker_(std::move(backend), device, cache),
-      exact_(program, std::move(exact), maker_, queue_, pool.threads()), queue_(std::move(warn), [cache] {
-        if (cache != nullptr) cache->trim();
-      }) {
+                         const KernelCache* cache, WorkerPool& pool, Warning warn, std::shared_ptr<Timeline> timeline)
+    : program_(program), pool_(pool), maker_(std::move(backend), device, cache, timeline),
+      exact_(program, std::move(exact), maker_, queue_, pool.threads()), queue_(
+                                                                             std::move(warn),
+                                                                             [cache] {
+                                                                               if (cache != nullptr) cache->trim();
+                                                                             },
+                                                                             [timeline] {
+                                                                               if (timeline != nullptr) timeline->name_thread("background");
+                                                                             }) {
   std::vector<ir::DispatchTable> own;
   for (const ir::Program::Kernel& kernel : program.kernels) own.push_back(kernel.table);
   auto tables = std::make_shared<KernelTables>();

@@ -23,6 +23,7 @@
 #include "runtime/exact_kernels.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_maker.h"
+#include "runtime/timeline.h"
 #include "runtime/worker_pool.h"
 
 namespace anydim::runtime {
@@ -55,9 +56,9 @@ struct KernelProgress {
 class KernelStore {
  public:
   // `program`, `device`, `pool` and `cache` (null: nothing is kept) outlive the store. `exact`: which
-  // kernels of the program are specialised to the shapes met; may be empty.
+  // kernels of the program are specialised to the shapes met; may be empty. `timeline` (null: none) is told of kernels that come to be.
   KernelStore(const ir::Program& program, std::vector<bool> exact, std::shared_ptr<const ir::Backend> backend, Device& device,
-              const KernelCache* cache, WorkerPool& pool, Warning warn);
+              const KernelCache* cache, WorkerPool& pool, Warning warn, std::shared_ptr<Timeline> timeline = nullptr);
 
   // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of the
   // tables and kernels for single shapes wait for complete(). `cancellation` (null: none) is asked before each kernel: Error{Cancelled}.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian 12 packages that building, testing and the quick start need. Does nothing, in a fraction of a
-# second, when all are there. Needs root or sudo only when something is missing.
+# second, when all are there. Needs root or sudo only when something is missing. With --gate also what only the gate needs: a browser that shows pages to tests (64 MB).
 set -euo pipefail
 
 packages=(
@@ -14,6 +14,8 @@ packages=(
   # tests and measurements
   libgtest-dev libbenchmark-dev fiu-utils librapidcheck-dev libonnx-testdata python3 python3-venv python3-dev fortunes
 )
+
+[ "${1:-}" != --gate ] || packages+=(chromium-headless-shell)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -17,7 +17,7 @@ if [ "${1:-}" = --quick ]; then
 fi
 preset=${1:-release}
 
-scripts/install_packages.sh
+scripts/install_packages.sh --gate
 [ "$preset" != fuzz ] || exec scripts/fuzz_readers.sh "${2:-60}"
 scripts/python_env.sh
 scripts/fetch_minilm.sh

@@ -1,4 +1,4 @@
-// anydim bench: a text encoder over a file of tokens, or one operator against a library.
+// anydim bench: a model on one call's inputs (bench_model.h), a text encoder over a file of tokens, or one operator against a library (bench_op.h).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,10 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tools/bench_model.h"
 #include "tools/bench_op.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/tokens.h"
+#include "tools/trace_option.h"
 
 namespace anydim::tools {
 
@@ -29,7 +31,9 @@ struct BenchOptions {
   std::vector<std::string> outputs;
   int repeat = 3;
   bool ragged = false;
+  TraceOptions trace;
   OperatorBench operation;
+  ModelBench model;
 };
 
 struct Figures {
@@ -40,15 +44,6 @@ struct Figures {
 };
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-// Between the two nearest ranks, as NumPy's percentile.
-double percentile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  const double position = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
-}
 
 // One batch's call: padded inputs, or with offsets texts end to end.
 struct Call {
@@ -73,11 +68,10 @@ std::vector<ir::Tensor> feed(const std::vector<InputInfo>& inputs, NamedTensors 
   return arrange_inputs(inputs, known);
 }
 
-Figures measure(const BenchOptions& options, const CommonOptions& common, const ProcessClock& process) {
+Figures measure(const BenchOptions& options, CompileOptions compile_options, const ProcessClock& process) {
   const std::vector<Text> texts = read_tokens(options.tokens);
   Figures figures;
   const auto begin = Clock::now();
-  CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
   const auto model = Model::compile(load_model(options.arguments[0]), compile_options);
   const auto ragged = options.ragged ? model->ragged() : nullptr;
@@ -152,6 +146,7 @@ void run(const BenchOptions& options, const CommonOptions& common, const Process
   if (common.executor == "graph") throw Error(ErrorKind::CommandLine, "bench times the virtual machine; leave --executor graph out");
   if (common.executor == "reference") throw Error(ErrorKind::CommandLine, "bench times compiled programs; leave --executor reference out");
   if (!options.operation.name.empty()) {
+    if (!options.trace.file.empty()) throw Error(ErrorKind::CommandLine, "--trace follows a model's calls; leave it out with --op");
     OperatorBench operation = options.operation;
     operation.shapes = options.arguments;
     operation.json = common.json;
@@ -161,18 +156,33 @@ void run(const BenchOptions& options, const CommonOptions& common, const Process
     return;
   }
   if (options.arguments.size() != 1) throw Error(ErrorKind::CommandLine, "bench takes one MODEL (or --op NAME and its shapes)");
-  if (options.tokens.empty()) throw Error(ErrorKind::CommandLine, "bench MODEL needs --tokens FILE, one JSON list of token ids a line");
+  if (!options.tokens.empty() && !options.model.call.empty())
+    throw Error(ErrorKind::CommandLine,
+                "bench MODEL takes texts with --tokens, or one call with --shape and --input: leave one of both out");
+  if (options.tokens.empty() && (options.batch > 0 || options.batch_tokens > 0 || options.ragged))
+    throw Error(ErrorKind::CommandLine, "bench MODEL needs --tokens FILE, one JSON list of token ids a line");
+  if (options.tokens.empty()) {
+    ModelBench bench = options.model;
+    bench.model = options.arguments[0];
+    bench.json = common.json;
+    CompileOptions compile = compile_options(common);
+    compile.outputs = options.outputs;
+    traced(options.trace, compile, [&](const CompileOptions& compile) { run_model_bench(bench, compile, process); });
+    return;
+  }
   if ((options.batch > 0) == (options.batch_tokens > 0)) {
     throw Error(ErrorKind::CommandLine, "bench MODEL needs one of --batch N and --batch-tokens N");
   }
-  print(measure(options, common, process), common.json);
+  traced(options.trace, compile_options(common),
+         [&](const CompileOptions& compile) { print(measure(options, compile, process), common.json); });
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, CommonOptions& common, Action& action, const ProcessClock& clock) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand("bench", "time a text encoder over a file of tokens, or one operator against a library");
+  CLI::App* command = app.add_subcommand(
+      "bench", "time a model on inputs of a shape, a text encoder over a file of tokens, or one operator against a library");
   command->add_option("MODEL", options->arguments,
                       "a model; with --op shapes instead: M,N,K of a matmul, BATCH,HEADS,LENGTH,HEAD of attention");
   command->add_option("--tokens", options->tokens, "one JSON list of token ids a line");
@@ -194,6 +204,8 @@ void add_bench(CLI::App& app, CommonOptions& common, Action& action, const Proce
       ->check(CLI::IsMember({"mkl", "onednn", "cublas", "none"}))
       ->capture_default_str();
   command->add_option("--library-path", options->operation.library_path, "the library's file, where the loader does not find it");
+  add_model_bench_options(*command, options->model);
+  add_trace_options(*command, options->trace);
   add_common_options(*command, common);
   command->callback([&common, &action, options, &clock] { action = [&common, options, &clock] { run(*options, common, clock); }; });
 }

@@ -41,12 +41,18 @@ CompileOptions compile_options(const CommonOptions& options);
 // Warnings on standard error; none where quiet.
 runtime::Warning warning_log(bool quiet);
 
+// Thrown by an action that has printed all there is to say, for the exit code.
+struct Ends {
+  int code = 0;
+};
+
 // Each adds its subcommand; `action` is set to what the chosen one does.
 using Action = std::function<void()>;
 void add_run(CLI::App& app, CommonOptions& common, Action& action);
 void add_opt(CLI::App& app, CommonOptions& common, Action& action);
 void add_explain(CLI::App& app, CommonOptions& common, Action& action);
 void add_bench(CLI::App& app, CommonOptions& common, Action& action, const ProcessClock& clock);
+void add_compare(CLI::App& app, CommonOptions& common, Action& action);
 void add_tune(CLI::App& app, CommonOptions& common, Action& action);
 void add_worker(CLI::App& app, CommonOptions& common, Action& action);
 void add_doctor(CLI::App& app, CommonOptions& common, Action& action);

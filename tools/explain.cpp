@@ -6,8 +6,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tools/call_inputs.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/output_files.h"
 
 namespace anydim::tools {
 
@@ -17,6 +19,7 @@ struct ExplainOptions {
   std::string model;
   std::vector<std::string> shapes;
   std::vector<std::string> outputs;
+  std::string page;
   int repeat = 5;
 };
 
@@ -26,33 +29,6 @@ nlohmann::json object_of(const Named& values) {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : values) object[name] = value;
   return object;
-}
-
-// Extents that a call needs: every dim of every input, from --shape.
-std::vector<std::vector<std::int64_t>> extents_of(const std::vector<InputInfo>& inputs, const std::vector<InputShape>& shapes) {
-  std::map<std::string, std::int64_t> symbols;
-  for (const InputShape& shape : shapes) {
-    for (const InputInfo& input : inputs) {
-      for (std::size_t i = 0; input.name == shape.input && i < std::min(input.dims.size(), shape.dims.size()); ++i) {
-        if (shape.dims[i] && input.dims[i].kind() == ir::Dim::Kind::Symbol) symbols.emplace(input.dims[i].leaf().symbol, *shape.dims[i]);
-      }
-    }
-  }
-  std::vector<std::vector<std::int64_t>> extents;
-  for (const InputInfo& input : inputs) {
-    std::vector<std::int64_t>& dims = extents.emplace_back();
-    for (const ir::Dim& dim : input.dims) {
-      dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
-        const auto found = symbols.find(leaf.symbol);
-        if (found == symbols.end()) {
-          throw Error(ErrorKind::CommandLine, fmt::format("explain needs a number for '{}' of input {}; give it with --shape {}=...",
-                                                          leaf.symbol, to_string(input), input.name));
-        }
-        return found->second;
-      }));
-    }
-  }
-  return extents;
 }
 
 nlohmann::json to_json(const std::vector<TableRow>& rows) {
@@ -114,22 +90,28 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   }
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
-  std::vector<InputShape> shapes;
-  for (const std::string& shape : options.shapes) shapes.push_back(parse_input_shape(shape));
+  const bool deep = !options.page.empty();
+  if (deep && compile_options.device != DeviceKind::Cpu)
+    throw Error(ErrorKind::CommandLine, "--html shows what the processor's limits allow; leave --device cuda out");
+  if (deep) require_writable(options.page);
   ir::Module module = load_model(options.model);
-  {
-    ir::Module checked = module;  // names, ranks and contradictions, with messages
-    fix_shapes(checked, shapes);
-  }
+  const GivenCall call({.shapes = options.shapes, .inputs = {}}, module, "explain");
   const auto model = Model::compile(std::move(module), compile_options);
-  const ModelExplanation explanation = explain_model(*model, extents_of(model->inputs(), shapes), options.repeat);
+  const ModelExplanation explanation =
+      explain_model(*model, call.extents(*model), options.repeat, nullptr, deep ? ExplanationDepth::Deep : ExplanationDepth::Usual);
+  if (deep) {
+    const int threads = program_of(*model)->pool().threads();
+    tuner::write_text_file(
+        options.page, explain_page(options.model, explanation, {{"processor", processor_name()}, {"threads", std::to_string(threads)}}));
+  }
   if (common.json) {
     nlohmann::json object = to_json(explanation.call);
     object["padding"] = explanation.padding;
     put_json(object);
     return;
   }
-  put_text(to_text(explanation));
+  if (deep) put("{}\n", options.page);
+  else put_text(to_text(explanation));
 }
 
 }  // namespace
@@ -143,6 +125,8 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--repeat", options->repeat, "measured calls, of which the median is shown")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  command->add_option("--html", options->page,
+                      "a page of the same, for a browser: regions, buckets, roofline, a timeline; in place of text");
   add_common_options(*command, common);
   command->callback([&common, &action, options] { action = [&common, options] { run(*options, common); }; });
 }

@@ -79,6 +79,7 @@ int run(int argc, char** argv, const ProcessClock& clock) {
   add_opt(app, common, action);
   add_explain(app, common, action);
   add_bench(app, common, action, clock);
+  add_compare(app, common, action);
   add_doctor(app, common, action);
   add_tune(app, common, action);
   add_worker(app, common, action);
@@ -94,6 +95,9 @@ int run(int argc, char** argv, const ProcessClock& clock) {
     action();
     flush_output();
     return 0;
+  } catch (const Ends& end) {
+    flush_output();
+    return end.code;
   } catch (const Error& error) {
     return fail(error.kind(), error.what(), common.json);
   } catch (const std::bad_alloc&) {

@@ -97,4 +97,10 @@ std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& fo
   return paths;
 }
 
+void require_writable(const std::filesystem::path& file) {
+  if (tuner::replaceable_file_exists(file)) return;
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (access(folder.c_str(), W_OK | X_OK) != 0) throw tuner::cannot_write(file);
+}
+
 }  // namespace anydim::tools

@@ -20,4 +20,7 @@ void check_output_names(const std::vector<std::string>& outputs);
 std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& folder, const std::vector<std::string>& names,
                                                  const std::vector<ir::Tensor>& tensors);
 
+// Before long work whose result goes to the file. Throws Error{Write} where its place or folder shows already that it cannot be written.
+void require_writable(const std::filesystem::path& file);
+
 }  // namespace anydim::tools

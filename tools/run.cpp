@@ -9,11 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tools/call_inputs.h"
 #include "tools/command.h"
-#include "tools/npy.h"
 #include "tools/output.h"
 #include "tools/output_files.h"
 #include "tools/recorded_calls.h"
+#include "tools/trace_option.h"
 
 namespace anydim::tools {
 
@@ -25,24 +26,8 @@ struct RunOptions {
   std::string folder;
   std::vector<std::string> outputs;
   std::string record, record_calls;
+  TraceOptions trace;
 };
-
-NamedTensors read_inputs(const std::vector<std::string>& arguments) {
-  std::map<std::string, std::filesystem::path> files;
-  for (const std::string& argument : arguments) {
-    const std::size_t equals = argument.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--input {} is not NAME=FILE.npy or NAME=FILE.pb", argument));
-    }
-    const std::string name = argument.substr(0, equals);
-    if (!files.emplace(name, argument.substr(equals + 1)).second) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--input gives '{}' twice", name));
-    }
-  }
-  NamedTensors tensors;
-  for (const auto& [name, file] : files) tensors.emplace(name, file.extension() == ".pb" ? load_onnx_tensor(file) : read_npy(file));
-  return tensors;
-}
 
 struct Results {
   std::vector<std::string> names;
@@ -118,7 +103,8 @@ void print_results(const Results& results, const std::vector<std::filesystem::pa
 
 void run(const RunOptions& options, const CommonOptions& common) {
   const bool machine = common.executor != "reference" && common.executor != "graph";
-  for (const auto& [option, value] : {std::pair("--record", &options.record), std::pair("--record-calls", &options.record_calls)})
+  for (const auto& [option, value] : {std::pair("--record", &options.record), std::pair("--record-calls", &options.record_calls),
+                                      std::pair("--trace", &options.trace.file)})
     if (!value->empty() && !machine)
       throw Error(ErrorKind::CommandLine, fmt::format("{} needs the virtual machine, not --executor {}", option, common.executor));
   CompileOptions compile = compile_options(common);
@@ -128,9 +114,12 @@ void run(const RunOptions& options, const CommonOptions& common) {
         fmt::format("masked rows of results are not zero but as the model computes them: --executor {} runs it as it is", common.executor));
   const NamedTensors inputs = read_inputs(options.inputs);
   ir::Module module = load_model(options.model);
-  const Results results = common.executor == "reference" ? run_reference(std::move(module), options, compile, inputs)
-                          : common.executor == "graph"   ? run_graph(std::move(module), options, compile, inputs)
-                                                         : run_compiled(std::move(module), options, compile, inputs);
+  Results results;
+  traced(options.trace, compile, [&](const CompileOptions& compile) {
+    results = common.executor == "reference" ? run_reference(std::move(module), options, compile, inputs)
+              : common.executor == "graph"   ? run_graph(std::move(module), options, compile, inputs)
+                                             : run_compiled(std::move(module), options, compile, inputs);
+  });
   std::vector<std::filesystem::path> files;
   if (!options.folder.empty()) files = write_outputs(options.folder, results.names, results.tensors);
   print_results(results, files, common.json);
@@ -148,6 +137,7 @@ void add_run(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
   command->add_option("--record", options->record, "file that the shapes met are added to, also those that the call found inside");
   command->add_option("--record-calls", options->record_calls, "folder that the call's inputs are kept in, for tuning on real values");
+  add_trace_options(*command, options->trace);
   add_common_options(*command, common);
   command->callback([&common, &action, options] { action = [&common, options] { run(*options, common); }; });
 }

@@ -47,6 +47,10 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text) { return parse_
 std::string printable_json(const nlohmann::json& value) { return text_of(value); }
 std::string printable_json(const nlohmann::ordered_json& value) { return text_of(value); }
 
+std::string quoted_json(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 std::int64_t integer_of(const nlohmann::json& value) { return whole(value); }
 std::int64_t integer_of(const nlohmann::ordered_json& value) { return whole(value); }
 

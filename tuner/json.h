@@ -19,6 +19,9 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text);
 std::string printable_json(const nlohmann::json& value);
 std::string printable_json(const nlohmann::ordered_json& value);
 
+// A string of JSON, in quotes and ASCII; what is no UTF-8 is replaced.
+std::string quoted_json(std::string_view text);
+
 // A whole number of 64 bits; throws Error{Malformed} for anything else. (get<std::int64_t>() takes fractions and wraps what is too large.)
 std::int64_t integer_of(const nlohmann::json& value);
 std::int64_t integer_of(const nlohmann::ordered_json& value);

@@ -15,6 +15,7 @@
 #include "ir/host_functions.h"
 #include "runtime/cpu_code.h"
 #include "tuner/guarded_memory.h"
+#include "tuner/launch_work.h"
 #include "tuner/observed.h"
 #include "tuner/roofline.h"
 #include "tuner/statistics.h"
@@ -45,14 +46,6 @@ std::map<const ir::Code::Launch*, const ir::Code*> launch_owners(const ir::Progr
   add(program);
   for (const ir::Code& function : program.functions) add(function);
   return owners;
-}
-
-// What tells a region's segments apart, where it has any: position among its parameters.
-std::optional<std::size_t> offsets_parameter(const ir::Region& region) {
-  const ir::LoopForm form = ir::derive_loop_form(region);
-  const auto* attention = std::get_if<ir::AttentionForm>(&form.skeleton);
-  if (attention == nullptr || !attention->segments) return std::nullopt;
-  return static_cast<std::size_t>(attention->segments->offsets);
 }
 
 }  // namespace
@@ -105,33 +98,13 @@ RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable, 
   if (!context_.session().observe({}))
     throw Error(ErrorKind::Unsupported, "kernels of this device cannot be tried one by one: the host does not see its memory");
   const DeviceLimits limits = measure_limits(executable_->pool());
-  const std::vector<ir::Program::Kernel>& kernels = executable_->program().kernels;
-  std::vector<std::optional<std::size_t>> offsets;
-  for (const ir::Program::Kernel& kernel : kernels) offsets.push_back(offsets_parameter(kernel.region));
-  context_.record_launches(true);
+  LaunchWorks works(executable_->program());
   for (const std::vector<ir::Tensor>& call : calls_) {
-    // By kernel and keys; launches of one call that agree in these do the same work.
-    std::map<std::pair<std::int32_t, std::vector<std::int64_t>>, double> rooflines;
-    context_.session().observe([&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
-      const auto k = static_cast<std::size_t>(work.launch->kernel);
-      const ir::Region& region = kernels.at(k).region;
-      const auto [known, fresh] = rooflines.try_emplace({work.launch->kernel, dims_at(region, region.keys, work.extents)}, 0);
-      if (!fresh) return;
-      std::span<const std::int64_t> segments;
-      if (offsets[k]) {
-        const ir::TensorType& type = region.body.tensor_type(region.body.body.parameters.at(*offsets[k]));
-        segments = {static_cast<const std::int64_t*>(buffers[*offsets[k]]),
-                    static_cast<std::size_t>(dims_at(region, type.dims, work.extents).at(0))};
-      }
-      known->second = roofline_seconds(least_work(region, work.extents, segments), limits);
-    });
-    context_.run(call);
+    works.watch(context_, call);
     std::vector<LaunchKeys>& launches = launches_.emplace_back();
     for (const runtime::LaunchRecord& record : context_.launches())
-      launches.push_back({record.kernel, record.keys, rooflines[{record.kernel, record.keys}]});
+      launches.push_back({record.kernel, record.keys, roofline_seconds(works.at(record.kernel, record.keys), limits)});
   }
-  context_.session().observe({});
-  context_.record_launches(false);
 }
 
 RegionBench::~RegionBench() = default;

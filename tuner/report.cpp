@@ -5,22 +5,12 @@
 
 #include <algorithm>
 
+#include "tuner/html.h"
 #include "tuner/plot.h"
 
 namespace anydim::tuner {
 
 namespace {
-
-constexpr std::string_view style = R"css(
-body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:62em;padding:0 1em;color:#222;background:#fff}
-table{border-collapse:collapse;margin:1em 0}
-th,td{padding:.25em .8em;border-bottom:1px solid #ddd;text-align:right}
-th:first-child,td:first-child{text-align:left}
-svg{width:100%;height:auto;border:1px solid #eee;margin:.5em 0}
-pre{background:#f6f6f6;padding:.6em;overflow-x:auto;font-size:12px}
-.grid{stroke:#e4e4e4}.axis{stroke:#444;fill:none}.curve{fill:none;stroke-width:1.8}
-.edge{stroke:#999;stroke-dasharray:3 3}.tick{font-size:11px;fill:#444}.label{font-size:12px;fill:#222}
-)css";
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 std::string percent(double share, const Interval95& interval) {
@@ -105,12 +95,7 @@ std::vector<ReportCurve> curves_over_kernels(std::span<const RegionLatencies> re
 }
 
 std::string html_report(const Report& report) {
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width\">\n<title>Tuning of "
-      "{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>Tuning of {}</h1>\n",
-      escaped(report.model), style, escaped(report.model));
-  text += facts_table(report);
+  std::string text = facts_table(report);
   text += "<h2>What the tables lose</h2>\n<p>On shapes that were never measured before, against the fastest schedule of each.</p>\n" +
           regret_table(report.regret) + worst_table(report.regret);
   text += "<h2>Latency against the number of kernels</h2>\n" + to_svg({.title = "expected latency of a call",
@@ -120,7 +105,7 @@ std::string html_report(const Report& report) {
                                                                        .from_zero = false});
   text += "<h2>Latency over the shapes</h2>\n<p>Dashed lines are the edges of the tables.</p>\n";
   for (const ReportRegion& region : report.regions) text += region_section(region);
-  return text + "</body>\n</html>\n";
+  return html_page("Tuning of " + report.model, "", text);
 }
 
 }  // namespace anydim::tuner

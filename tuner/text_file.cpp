@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <system_error>
@@ -30,6 +32,35 @@ std::string read_text_file(const std::filesystem::path& file) {
   if (!runtime::read_all(descriptor, std::as_writable_bytes(std::span(text))))
     throw malformed(fmt::format("cannot be read: {}", errno == 0 ? "it became shorter" : std::strerror(errno)));
   return text;
+}
+
+Error cannot_write(const std::filesystem::path& file) {
+  return {ErrorKind::Write, fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno))};
+}
+
+bool replaceable_file_exists(const std::filesystem::path& file) {
+  std::error_code fault;
+  const auto status = std::filesystem::status(file, fault);
+  if (!std::filesystem::exists(status)) return false;
+  if (!std::filesystem::is_regular_file(status))
+    throw Error(ErrorKind::Write, fmt::format("{}: cannot be written: it is no regular file", file.string()));
+  return true;
+}
+
+void write_text_file(const std::filesystem::path& file, std::string_view text) {
+  static_cast<void>(replaceable_file_exists(file));
+  const std::filesystem::path temporary = file.string() + fmt::format(".{}.tmp", getpid());
+  const auto give_up = [&](const Error& error) {
+    unlink(temporary.c_str());
+    return error;
+  };
+  {
+    const runtime::FileDescriptor descriptor(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!descriptor) throw cannot_write(file);
+    if (!runtime::write_all(descriptor, std::as_bytes(std::span(text))) || fsync(descriptor.number()) != 0)
+      throw give_up(cannot_write(file));
+  }
+  if (rename(temporary.c_str(), file.c_str()) != 0) throw give_up(cannot_write(file));
 }
 
 }  // namespace anydim::tuner

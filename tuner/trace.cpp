@@ -46,28 +46,6 @@ std::int64_t added(std::int64_t count, std::int64_t more) {
   return __builtin_add_overflow(count, more, &sum) ? INT64_MAX : sum;
 }
 
-Error cannot_write(const std::filesystem::path& file) {
-  return Error(ErrorKind::Write, fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
-}
-
-void replace(const std::filesystem::path& file, const std::string& text) {
-  const std::filesystem::path temporary = file.string() + fmt::format(".{}.tmp", getpid());
-  {
-    const runtime::FileDescriptor descriptor(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!descriptor) throw cannot_write(file);
-    if (!runtime::write_all(descriptor, std::as_bytes(std::span(text))) || fsync(descriptor.number()) != 0) {
-      const Error error = cannot_write(file);
-      unlink(temporary.c_str());
-      throw error;
-    }
-  }
-  if (rename(temporary.c_str(), file.c_str()) != 0) {
-    const Error error = cannot_write(file);
-    unlink(temporary.c_str());
-    throw error;
-  }
-}
-
 }  // namespace
 
 Trace::Trace(std::vector<std::string> inputs, std::vector<std::string> symbols)
@@ -200,12 +178,7 @@ void record_trace(const std::filesystem::path& file, const Trace& trace) {
   while (flock(lock.number(), LOCK_EX) != 0 && errno == EINTR) {
   }
   Trace merged(trace.inputs(), trace.symbols());
-  std::error_code fault;
-  const auto status = std::filesystem::status(file, fault);
-  if (std::filesystem::exists(status)) {
-    // What is written takes the place of the file: a device or a folder would be replaced, or could not be.
-    if (!std::filesystem::is_regular_file(status))
-      throw Error(ErrorKind::Write, fmt::format("{}: a trace cannot be written there: it is no regular file", file.string()));
+  if (replaceable_file_exists(file)) {
     const Trace before = read_trace(file);
     try {
       merged.merge(before);
@@ -214,7 +187,7 @@ void record_trace(const std::filesystem::path& file, const Trace& trace) {
     }
   }
   merged.merge(trace);
-  replace(file, merged.to_json());
+  write_text_file(file, merged.to_json());
 }
 
 }  // namespace anydim::tuner

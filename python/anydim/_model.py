@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from . import _anydim
@@ -170,6 +171,18 @@ class Model(_anydim.CompiledModel):
         told = self._explain({name: list(shape) for name, shape in shapes.items()}, repeat)
         told["launches"] = tuple(Launch(**launch) for launch in told["launches"])
         return Explanation(**told)
+
+    @contextlib.contextmanager
+    def trace(self, file: str | os.PathLike[str], events: int = 65536) -> Iterator[None]:
+        """``with model.trace("trace.json"):`` records calls of every thread, their launches and kernels that come to be, and writes them on leaving, also by an exception, for Perfetto
+        (ui.perfetto.dev). The newest ``events`` are kept, of 128 bytes each; the file counts the others ("lost_events"). Raises WriteError where the file cannot be written."""
+        path = os.fsdecode(file)
+        self._start_timeline(events)
+        try:
+            yield
+        finally:
+            self._stop_timeline()
+            self._write_timeline(path)
 
     async def run_async(self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *, arrays: str = "numpy") -> dict[str, Any]:
         """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task is cancelled the call ends between two launches."""

@@ -55,6 +55,10 @@ void add_model(nb::module_& module) {
            "cancellation"_a = nb::none(), run_ragged_text)
       .def("retune", &CompiledModel::retune,
            "Reads the tuning database again and swaps its choices in behind running calls: none of them waits.")
+      .def("_start_timeline", [](const CompiledModel& model, std::int64_t events) { model.engine()->model().timeline().start(events); })
+      .def("_stop_timeline", [](const CompiledModel& model) { model.engine()->model().timeline().stop(); })
+      .def("_write_timeline",
+           [](const CompiledModel& model, const std::string& file) { write_timeline(file, model.engine()->model().timeline()); })
       .def("close", &CompiledModel::close, "Ends the model's threads, once calls that are under way have ended. Results stay.")
       .def_prop_ro("closed", &CompiledModel::closed, "Whether close() was called.")
       .def("_inputs", [](const CompiledModel& model) { return inputs_of(*model.engine()); })

@@ -14,9 +14,9 @@ namespace {
 TEST(Table, AVersionThatThereIsNotIsRefusedInWords) {
   const char* why = nullptr;
   EXPECT_EQ(anydim_get_api(ANYDIM_API_VERSION + 1, &why), nullptr);
-  EXPECT_STREQ(why, "anydim_get_api: libanydim 0.1.0 has versions 1 to 1 of its interface, not 2: install a newer one");
+  EXPECT_STREQ(why, "anydim_get_api: libanydim 0.1.0 has versions 1 to 2 of its interface, not 3: install a newer one");
   EXPECT_EQ(anydim_get_api(0, &why), nullptr);
-  EXPECT_STREQ(why, "anydim_get_api: libanydim 0.1.0 has versions 1 to 1 of its interface, not 0: ask for ANYDIM_API_VERSION");
+  EXPECT_STREQ(why, "anydim_get_api: libanydim 0.1.0 has versions 1 to 2 of its interface, not 0: ask for ANYDIM_API_VERSION");
   EXPECT_EQ(anydim_get_api(UINT32_MAX, nullptr), nullptr);
   EXPECT_NE(anydim_get_api(ANYDIM_API_VERSION, &why), nullptr);
   EXPECT_STREQ(why, "");
@@ -76,6 +76,9 @@ Calls<anydim_model> calls_of_model() {
           {"model_ragged_input_count", [&](auto* h) { return a.model_ragged_input_count(h, &count); }},
           {"model_ragged_input", [&](auto* h) { return a.model_ragged_input(h, 0, &tensor); }},
           {"model_ragged_output", [&](auto* h) { return a.model_ragged_output(h, 0, &tensor); }},
+          {"model_timeline_start", [&](auto* h) { return a.model_timeline_start(h, 0); }},
+          {"model_timeline_stop", [&](auto* h) { return a.model_timeline_stop(h); }},
+          {"model_timeline_write", [&](auto* h) { return a.model_timeline_write(h, "never_written.json"); }},
           {"context_create",
            [&](auto* h) {
              anydim_context* context = nullptr;
@@ -245,6 +248,7 @@ TEST(Handles, WhereAnswersGoMustNotBeNull) {
   EXPECT_EQ(said(api().context_create(all.model, nullptr)), null("context_create", "context"));
   EXPECT_EQ(said(api().trace_create(all.model, nullptr)), null("trace_create", "trace"));
   EXPECT_EQ(said(api().trace_write(all.trace, nullptr)), null("trace_write", "file"));
+  EXPECT_EQ(said(api().model_timeline_write(all.model, nullptr)), null("model_timeline_write", "file"));
   EXPECT_EQ(said(api().context_run_owned(all.context, nullptr, 0, nullptr)), null("context_run_owned", "results"));
   EXPECT_EQ(said(api().context_run(all.context, nullptr, 1, nullptr, 0)), null("context_run", "inputs"));
   EXPECT_EQ(said(api().context_run(all.context, nullptr, 0, nullptr, 1)), null("context_run", "outputs"));

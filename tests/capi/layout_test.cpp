@@ -147,7 +147,10 @@ static_assert(offsetof(anydim_api, trace_write) == 360);
 static_assert(offsetof(anydim_api, trace_release) == 368);
 static_assert(offsetof(anydim_api, dtype_name) == 376);
 static_assert(offsetof(anydim_api, dtype_size) == 384);
-static_assert(sizeof(anydim_api) == 392);
+static_assert(offsetof(anydim_api, model_timeline_start) == 392);
+static_assert(offsetof(anydim_api, model_timeline_stop) == 400);
+static_assert(offsetof(anydim_api, model_timeline_write) == 408);
+static_assert(sizeof(anydim_api) == 416);
 
 // Kinds and dtypes
 static_assert(ANYDIM_OK == 0);
@@ -174,7 +177,8 @@ static_assert(ANYDIM_U8 == 12);
 static_assert(ANYDIM_BOOL == 13);
 
 // The table's size has changed with its version, or neither has. A new version adds a row; none is ever edited.
-constexpr std::size_t size_of_version[] = {0, offsetof(anydim_api, dtype_size) + sizeof(void (*)())};
+constexpr std::size_t size_of_version[] = {0, offsetof(anydim_api, dtype_size) + sizeof(void (*)()),
+                                           offsetof(anydim_api, model_timeline_write) + sizeof(void (*)())};
 TEST(Layout, TheTableGrowsWithItsVersion) {
   ASSERT_EQ(std::size(size_of_version), ANYDIM_API_VERSION + 1);
   EXPECT_EQ(size_of_version[ANYDIM_API_VERSION], sizeof(anydim_api));

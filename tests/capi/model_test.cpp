@@ -8,6 +8,7 @@
 #include "api/recording.h"
 #include "tests/api/small_encoder.h"
 #include "tests/capi/interface.h"
+#include "tuner/text_file.h"
 
 namespace anydim::capi {
 namespace {
@@ -270,6 +271,36 @@ TEST(CTrace, SizesOfCallsAreWrittenOnce) {
   for (anydim_context* one : {context, foreign}) EXPECT_OK(api().context_release(one));
   for (anydim_model* one : {model, other}) EXPECT_OK(api().model_release(one));
   EXPECT_OK(api().trace_release(trace));
+  std::filesystem::remove(file);
+}
+
+TEST(CTimeline, IsWrittenWholeOrNotAtAll) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "capi_timeline.json";
+  std::filesystem::remove(file);
+  anydim_model* model = load(plus_one);
+  EXPECT_EQ(said(api().model_timeline_write(model, file.c_str())),
+            (Said{ANYDIM_BAD_ARGUMENT, "model_timeline_write: no timeline was started, so that there is none to write"}));
+  EXPECT_EQ(said(api().model_timeline_start(model, std::size_t{1} << 60)).kind, static_cast<anydim_kind>(ANYDIM_BAD_ARGUMENT));
+  anydim_context* context = context_of(model);
+  const Buffer<float> x{{2, 3}, {1, 2, 3, 4, 5, 6}};
+  const anydim_input input = x.input("x", ANYDIM_F32);
+  anydim_results* results = nullptr;
+  const auto run = [&] {
+    ASSERT_OK(api().context_run_owned(context, &input, 1, &results));
+    ASSERT_OK(api().results_release(results));
+  };
+  ASSERT_OK(api().model_timeline_start(model, 4));
+  for (int i = 0; i < 3; ++i) run();  // two events each
+  ASSERT_OK(api().model_timeline_stop(model));
+  run();
+  EXPECT_EQ(said(api().model_timeline_write(model, "there/is/no/folder.json")).kind, static_cast<anydim_kind>(ANYDIM_NOT_WRITTEN));
+  ASSERT_OK(api().model_timeline_write(model, file.c_str()));
+  EXPECT_NE(tuner::read_text_file(file).find(R"("events":4,"lost_events":2)"), std::string::npos);
+  ASSERT_OK(api().model_timeline_start(model, 0));
+  ASSERT_OK(api().model_timeline_write(model, file.c_str()));
+  EXPECT_NE(tuner::read_text_file(file).find(R"("events":0,"lost_events":0)"), std::string::npos);
+  EXPECT_OK(api().context_release(context));
+  EXPECT_OK(api().model_release(model));
   std::filesystem::remove(file);
 }
 

@@ -25,6 +25,7 @@ class OnAFakeGpu(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="anydim_gpu_")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+        self.environment = {}
         (self.folder / "m.anydim").write_text(PROGRAM)
         self.rows(3)
 
@@ -33,7 +34,7 @@ class OnAFakeGpu(unittest.TestCase):
 
     def anydim(self, *words, program="ANYDIM", gpu="", libraries=(), text=None):
         path = ":".join([*map(str, libraries), os.environ["FAKE_LIBCUDA"], os.environ["NVRTC"], os.environ.get("LD_LIBRARY_PATH", "")])
-        environment = {**os.environ, "HOME": str(self.folder), "LD_LIBRARY_PATH": path, "ANYDIM_FAKE_GPU": gpu}
+        environment = {**os.environ, **self.environment, "HOME": str(self.folder), "LD_LIBRARY_PATH": path, "ANYDIM_FAKE_GPU": gpu}
         for name in ("CUDA_PATH", "CUDA_HOME", "XDG_CACHE_HOME"):
             environment.pop(name, None)
         return subprocess.run([os.environ[program], *words], cwd=self.folder, env=environment, input=text, capture_output=True, text=True, timeout=120, check=False)
@@ -58,6 +59,17 @@ class OnAFakeGpu(unittest.TestCase):
             expected = self.works(device="cpu")
             self.assertEqual(self.works(), expected)
             self.assertEqual(self.works(), expected)  # kernels of the cache
+
+    def test_a_profiler_is_told_of_calls_and_launches(self):
+        self.environment["NVTX_INJECTION64_PATH"] = os.environ["FAKE_LIBCUDA"] + "/libnvtx_tool.so"
+        self.works()  # which does not take part: it has no file to write to
+        self.environment["ANYDIM_FAKE_NVTX"] = "ranges.txt"
+        self.works()
+        call, *launches = (self.folder / "ranges.txt").read_text().splitlines()
+        self.assertEqual(call, "anydim call")
+        self.assertEqual([launch.split("_")[0] for launch in launches], ["  matmul"])
+        self.environment["NVTX_INJECTION64_PATH"] = "/nowhere.so"
+        self.works()
 
     def test_doctor_describes_the_gpu(self):
         self.assertRegex(self.anydim("doctor").stdout, r"gpu +Fake GPU, compute capability 13\.0, 2 multiprocessors at up to 1000 MHz, 1073741824 bytes, driver for CUDA 13\.0\n")

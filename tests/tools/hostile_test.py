@@ -13,6 +13,8 @@ import tempfile
 import time
 import unittest
 
+from bad_input_test import npy
+
 SANITIZED = bool(os.environ.get("ANYDIM_SANITIZE"))
 # Control characters, and what is invisible or turns the direction of text.
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -78,7 +80,22 @@ class Streams(Hostile):
             self.assertEqual((closed.returncode, closed.stderr.decode()), (7, "anydim: standard output cannot be written\n"), words)
 
     def test_a_record_that_cannot_be_written(self):
-        self.refused(7, "/dev/full: a trace cannot be written there: it is no regular file", "run", "m.anydim", "--input", "x=x.npy", "--record", "/dev/full")
+        self.refused(7, "/dev/full: cannot be written: it is no regular file", "run", "m.anydim", "--input", "x=x.npy", "--record", "/dev/full")
+
+    def test_a_trace_that_cannot_be_written(self):
+        words = ("run", "m.anydim", "--input", "x=x.npy", "--trace")
+        self.refused(7, "/dev/full: cannot be written: it is no regular file", *words, "/dev/full")
+        self.refused(7, "no/trace.json: cannot be written: No such file or directory", *words, "no/trace.json")
+        self.refused(2, "--trace needs the virtual machine, not --executor reference", *words, "trace.json", "--executor", "reference")
+        self.refused(2, "--trace-events", *words, "trace.json", "--trace-events", "0")
+        self.assertEqual([path.name for path in self.folder.glob("trace*")], [])
+
+    def test_a_call_that_fails_is_traced(self):
+        (self.folder / "check.anydim").write_text("fn @main(%x: Tensor[(n), f32], %y: Tensor[(n), f32]) { return add(%x, %y) }\n")
+        npy(self.folder / "two.npy", "<f4", (2,), bytes(8))
+        self.refused(5, "", "run", "check.anydim", "--input", "x=x.npy", "--input", "y=two.npy", "--trace", "trace.json")
+        trace = json.loads((self.folder / "trace.json").read_text())
+        self.assertEqual([event["args"]["failed"] for event in trace["traceEvents"] if event.get("cat") == "call"], [True])
 
     def test_a_small_stack(self):
         small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, resource.RLIM_INFINITY))}
