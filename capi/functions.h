@@ -63,6 +63,11 @@ anydim_status* trace_write(anydim_trace* trace, const char* file) noexcept;
 anydim_status* trace_release(anydim_trace* trace) noexcept;
 const char* dtype_name(anydim_dtype dtype) noexcept;
 std::size_t dtype_size(anydim_dtype dtype) noexcept;
+anydim_status* tune_file(const char* file, const anydim_options* options, const anydim_setting* settings, std::size_t setting_count,
+                         anydim_tune_watch watch, void* user, anydim_cancellation* cancellation, anydim_tune_result* result) noexcept;
+anydim_status* tune_memory(const void* bytes, std::size_t size, const char* folder, const anydim_options* options,
+                           const anydim_setting* settings, std::size_t setting_count, anydim_tune_watch watch, void* user,
+                           anydim_cancellation* cancellation, anydim_tune_result* result) noexcept;
 
 const anydim_api& table();
 

@@ -59,6 +59,8 @@ const anydim_api& table() {
       .trace_release = trace_release,
       .dtype_name = dtype_name,
       .dtype_size = dtype_size,
+      .tune_file = tune_file,
+      .tune_memory = tune_memory,
   };
   return functions;
 }

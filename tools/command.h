@@ -48,7 +48,7 @@ void add_opt(CLI::App& app, CommonOptions& common, Action& action);
 void add_explain(CLI::App& app, CommonOptions& common, Action& action);
 void add_bench(CLI::App& app, CommonOptions& common, Action& action, const ProcessClock& clock);
 void add_tune(CLI::App& app, CommonOptions& common, Action& action);
-void add_worker(CLI::App& app, CommonOptions& common, Action& action);
+void add_worker(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, CommonOptions& common, Action& action);
 
 }  // namespace anydim::tools

@@ -81,7 +81,7 @@ int run(int argc, char** argv, const ProcessClock& clock) {
   add_bench(app, common, action, clock);
   add_doctor(app, common, action);
   add_tune(app, common, action);
-  add_worker(app, common, action);
+  add_worker(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/npy.h"
+#include "api/output_files.h"
+#include "api/recorded_calls.h"
 #include "tools/command.h"
-#include "tools/npy.h"
 #include "tools/output.h"
-#include "tools/output_files.h"
-#include "tools/recorded_calls.h"
 
 namespace anydim::tools {
 

@@ -11,8 +11,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DUMPS = ROOT / "capi/abi"
-APPENDED = (r"(size_t \(\*dtype_size\)[^;]*;[^\n]*\n)", r"\1  int (*more)(void);\n")
-BUMPED = (r"#define ANYDIM_API_VERSION 1u", "#define ANYDIM_API_VERSION 2u")
+APPENDED = (r"(anydim_status\* \(\*tune_memory\)[^;]*;[^\n]*\n)", r"\1  int (*more)(void);\n")
+BUMPED = (r"#define ANYDIM_API_VERSION 2u", "#define ANYDIM_API_VERSION 3u")
 # Changes of the header, each with words of the finding.
 BROKEN = {
     "two functions exchanged": ((r"(anydim_status\* \(\*results_count\)[^;]*;)\n  (anydim_status\* \(\*results_tensor\)[^;]*;)", r"\2\n  \1"), "members are added at the end alone"),

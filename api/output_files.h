@@ -7,7 +7,7 @@
 
 #include "api/anydim.h"
 
-namespace anydim::tools {
+namespace anydim {
 
 // NAME with every character outside [A-Za-z0-9._-] replaced by '_', and ".npy".
 std::string output_file_name(const std::string& output);
@@ -20,4 +20,4 @@ void check_output_names(const std::vector<std::string>& outputs);
 std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& folder, const std::vector<std::string>& names,
                                                  const std::vector<ir::Tensor>& tensors);
 
-}  // namespace anydim::tools
+}  // namespace anydim

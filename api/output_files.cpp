@@ -1,4 +1,4 @@
-#include "tools/output_files.h"
+#include "api/output_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,9 +10,9 @@
 #include <span>
 #include <system_error>
 
-#include "tools/npy.h"
+#include "api/npy.h"
 
-namespace anydim::tools {
+namespace anydim {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& fo
   return paths;
 }
 
-}  // namespace anydim::tools
+}  // namespace anydim
