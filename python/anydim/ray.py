@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import sys
@@ -214,7 +215,8 @@ def embed_files(
     shards = _shards.shards_of(files, rows, 256 * rows)
     warm(model, tokenizer, text, options)
     stamps = [[file, os.path.getsize(file), os.stat(file).st_mtime_ns] for file in [*files, model, tokenizer]]
-    same = {name: str(value) for name, value in options.items() if name not in ("threads", "cache_dir", "cache", "database")}
+    defaults = {name: option.default for kind in (_model.compile, Embedder) for name, option in inspect.signature(kind).parameters.items()}
+    same = {name: str(value) for name, value in options.items() if name not in ("threads", "cache_dir", "cache", "database") and value != defaults.get(name)}
     _shards.open_job(folder, {"files": stamps, "text": text, "rows": rows, "options": same})
     done = _shards.finished_parts(folder)
     left = [shard for shard in shards if shard.number not in done]
