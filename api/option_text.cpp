@@ -1,58 +1,30 @@
 #include "api/option_text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "ir/error.h"
-#include "ir/printable.h"
 
 namespace anydim {
 
 namespace {
 
-struct Row {
-  OptionInfo info;
-  void (*set)(CompileOptions& options, std::string_view value);  // throws Error{CommandLine} where the value is wrong
-};
-
-Error wrong_value() { return {ErrorKind::CommandLine, "a value that the option does not take"}; }
-
-bool parse_switch(std::string_view text) {
-  if (text == "on") return true;
-  if (text == "off") return false;
-  throw wrong_value();
-}
-
-int parse_threads(std::string_view text) {
-  int number = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc{} || end != text.data() + text.size() || number < 1 || number > 1024) throw wrong_value();
-  return number;
-}
-
-std::string filled(std::string_view text) {
-  if (text.empty()) throw wrong_value();
-  return std::string(text);
-}
-
-constexpr Row rows[] = {
+constexpr WordRow<CompileOptions> rows[] = {
     {{"background", "on or off: whether kernels are compiled beside the calls, or only those that calls need first"},
      [](CompileOptions& options, std::string_view value) { options.background = parse_switch(value); }},
     {{"cache_folder", "a folder of compiled kernels, or none"},
      [](CompileOptions& options, std::string_view value) {
-       const std::string folder = filled(value);
+       const std::string folder = filled_word(value);
        options.keep_kernels = folder != "none";
        if (options.keep_kernels) options.cache_folder = folder;
        else options.cache_folder.reset();
      }},
     {{"cpu_level", "x86-64, avx2, avx512, avx512bf16 or amx"},
-     [](CompileOptions& options, std::string_view value) { options.cpu_level = filled(value); }},
+     [](CompileOptions& options, std::string_view value) { options.cpu_level = filled_word(value); }},
     {{"database", "a tuning database, or none"},
      [](CompileOptions& options, std::string_view value) {
-       const std::string file = filled(value);
+       const std::string file = filled_word(value);
        options.database_optional = false;
        if (file == "none") options.database.reset();
        else options.database = file;
@@ -66,37 +38,45 @@ constexpr Row rows[] = {
      [](CompileOptions& options, std::string_view value) { options.masked_rows = parse_masked_rows(value); }},
     {{"memory_limit", "bytes of one call such as 1000000, 512M or 2GiB"},
      [](CompileOptions& options, std::string_view value) { options.memory_limit = parse_size(value, "memory_limit"); }},
-    {{"output", "the name of a result"}, [](CompileOptions& options, std::string_view value) { options.outputs.push_back(filled(value)); }},
+    {{"output", "the name of a result"},
+     [](CompileOptions& options, std::string_view value) { options.outputs.push_back(filled_word(value)); }},
     {{"policy", "[REGION=]symbolic, bucketed, exact or library"},
      [](CompileOptions& options, std::string_view value) { options.policies.push_back(parse_policy(value)); }},
     {{"precision", "f32, bf16, f16 or int8"},
      [](CompileOptions& options, std::string_view value) { options.precision = parse_precision(value); }},
     {{"threads", "a number from 1 to 1024"},
-     [](CompileOptions& options, std::string_view value) { options.threads = parse_threads(value); }},
+     [](CompileOptions& options, std::string_view value) { options.threads = static_cast<int>(parse_number(value, 1, 1024)); }},
 };
 
 }  // namespace
 
 void set_option(CompileOptions& options, std::string_view name, std::string_view value) {
-  const Row* row = std::ranges::find(rows, name, [](const Row& known) { return known.info.name; });
-  if (row == std::end(rows)) {
-    std::vector<std::string_view> names;
-    for (const Row& known : rows) names.push_back(known.info.name);
-    throw Error(ErrorKind::CommandLine, fmt::format("there is no option '{}'; there are {}", ir::printable(name), fmt::join(names, ", ")));
-  }
-  try {
-    row->set(options, value);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::CommandLine) throw;
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("option '{}' cannot be '{}': it takes {}", name, ir::printable(value), row->info.takes));
-  }
+  set_word(std::span(rows), "option", options, name, value);
 }
 
 std::vector<OptionInfo> option_infos() {
   std::vector<OptionInfo> infos;
-  for (const Row& row : rows) infos.push_back(row.info);
+  for (const WordRow<CompileOptions>& row : rows) infos.push_back(row.info);
   return infos;
+}
+
+OptionWords option_words(const CompileOptions& options) {
+  OptionWords words = {{"background", options.background ? "on" : "off"},
+                       {"device", options.device == DeviceKind::Cuda ? "cuda" : "cpu"},
+                       {"f32_products", options.f32_products == F32Products::Tf32 ? "tf32" : "exact"},
+                       {"masked_rows", options.masked_rows == MaskedRows::Zero ? "zero" : "keep"},
+                       {"precision", std::string(precision_name(options.precision))}};
+  if (!options.keep_kernels) words.emplace_back("cache_folder", "none");
+  else if (options.cache_folder) words.emplace_back("cache_folder", std::filesystem::absolute(*options.cache_folder).string());
+  if (options.cpu_level) words.emplace_back("cpu_level", *options.cpu_level);
+  for (const DimRange& dim : options.dims)
+    words.emplace_back("dim", fmt::format("{}={}:{}:{}", dim.symbol, dim.low, dim.high, dim.multiple));
+  if (options.memory_limit) words.emplace_back("memory_limit", std::to_string(*options.memory_limit));
+  for (const std::string& output : options.outputs) words.emplace_back("output", output);
+  for (const PolicyChoice& choice : options.policies)
+    words.emplace_back("policy", (choice.region.empty() ? "" : choice.region + "=") + std::string(name_of(choice.policy)));
+  if (options.threads > 0) words.emplace_back("threads", std::to_string(options.threads));
+  return words;
 }
 
 std::int64_t parse_size(std::string_view text, std::string_view option) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "api/options.h"
+#include "api/word_table.h"
+#include "tuner/measure.h"
 
 namespace anydim {
 
@@ -14,10 +16,11 @@ namespace anydim {
 // the option takes; then nothing changes.
 void set_option(CompileOptions& options, std::string_view name, std::string_view value);
 
-struct OptionInfo {
-  std::string_view name, takes;  // e.g. "threads", "a number from 1 to 1024"
-};
 std::vector<OptionInfo> option_infos();  // by name
+
+// Words of which set_option makes the same compilation, by the cost model alone: databases, skipped passes, warnings and cancellation are not among them.
+using tuner::OptionWords;
+OptionWords option_words(const CompileOptions& options);
 
 // "512M", "2GiB", "1000000": bytes, units of 1024. Throws Error{CommandLine} that begins with `option`.
 std::int64_t parse_size(std::string_view text, std::string_view option);

@@ -4,10 +4,12 @@
 
 namespace anydim {
 
-tuner::Trace trace_of(const Model& model) {
-  std::vector<std::string> inputs;
-  for (const InputInfo& input : model.inputs()) inputs.push_back(to_string(input));
-  return {std::move(inputs), shape_of(model).symbol_names()};
+tuner::Trace trace_of(const Model& model) { return trace_of(model.inputs(), shape_of(model)); }
+
+tuner::Trace trace_of(const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape) {
+  std::vector<std::string> texts;
+  for (const InputInfo& input : inputs) texts.push_back(to_string(input));
+  return {std::move(texts), shape.symbol_names()};
 }
 
 std::vector<std::int64_t> traced_values(const std::vector<std::string>& symbols, const std::vector<InputInfo>& inputs,

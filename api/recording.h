@@ -14,6 +14,7 @@ namespace anydim {
 
 // An empty trace of this model, for tuner::TraceRecorder and ModelContext::record.
 tuner::Trace trace_of(const Model& model);
+tuner::Trace trace_of(const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape);
 // Values of the trace's `symbols` in a call. `given` in the order of `inputs`.
 std::vector<std::int64_t> traced_values(const std::vector<std::string>& symbols, const std::vector<InputInfo>& inputs,
                                         const std::vector<ir::Tensor>& given);

@@ -95,6 +95,12 @@ typedef struct anydim_output {
   uint32_t rank;       // of the result; another one is an error
 } anydim_output;
 
+// A setting by name. Never changes.
+typedef struct anydim_setting {
+  const char* name;
+  const char* value;
+} anydim_setting;
+
 // Of an input, for questions about calls to come.
 typedef struct anydim_shape {
   const char* name;
@@ -177,6 +183,36 @@ typedef struct anydim_statistics {
   double latency_p999;
   double latency_most;
 } anydim_statistics;
+
+// How far a tuning run is. Pointers are valid during the call.
+typedef struct anydim_tune_progress {
+  size_t struct_size;
+  const char* region;       // at work
+  const char* candidate;    // its schedule
+  int64_t trials;           // candidates tried
+  int64_t space;            // of so many
+  double best_seconds;      // of a call, with the best kernels so far
+  double default_seconds;   // by the cost model alone
+  double roofline_seconds;  // that arithmetic and memory allow; 0: not known
+  double seconds_left;      // of the budget
+} anydim_tune_progress;
+
+// What a tuning run found.
+typedef struct anydim_tune_result {
+  size_t struct_size;
+  int64_t nothing_to_do;       // 1: the database holds a finished run of the same kind, and nothing was measured; else 0
+  int64_t trials;              // candidates tried now
+  int64_t reused;              // known from before
+  int64_t space;               // all there are
+  int64_t failed;              // of those tried
+  int64_t kernels;             // that the tables name
+  double default_seconds;      // expected of a call, by the cost model alone
+  double expected_seconds;     // as tuned
+  double lower_bound_seconds;  // at least, with so many kernels
+} anydim_tune_result;
+
+// Comes at each candidate, on the thread that tunes; must not throw. `progress->struct_size` says which members the library knows.
+typedef void (*anydim_tune_watch)(void* user, const anydim_tune_progress* progress);
 
 // One clear sentence, valid during the call. Comes on any thread, several at a time, as long as a model compiled with the options is held; must not call
 // the library, and must not throw.
@@ -283,13 +319,26 @@ typedef struct anydim_api {
   const char* (*dtype_name)(anydim_dtype dtype);  // e.g. "f32"; "" where there is no such dtype
   size_t (*dtype_size)(anydim_dtype dtype);       // bytes of an element; 0 where there is no such dtype
 
-  // Since version 2. What the model does over time: calls of all its contexts, their launches and kernels that come to be, in a ring of the newest `events` (128 bytes
+  // ---- Since version 2 ----
+
+  // What the model does over time: calls of all its contexts, their launches and kernels that come to be, in a ring of the newest `events` (128 bytes
   // each, at most 2^24; 0: 65536). Starting anew forgets what was recorded; stopping keeps it.
   anydim_status* (*model_timeline_start)(const anydim_model* model, size_t events);
   anydim_status* (*model_timeline_stop)(const anydim_model* model);
   // Writes what was recorded up to now, as JSON that Perfetto opens; events that were overwritten are counted in it. The file is replaced as a whole. ANYDIM_BAD_ARGUMENT where nothing was
   // started, ANYDIM_NOT_WRITTEN.
   anydim_status* (*model_timeline_write)(const anydim_model* model, const char* file);
+
+  // Measures which kernels serve a model best at the sizes that it will meet, and keeps what it found in the options' database (the user's own where none is
+  // named), by which models that are loaded later choose. Returns when the budget is used up or nothing is left to gain. docs/c-interface.md lists the settings; one that
+  // there is not, or does not fit, is an error that names those there are. Candidates run in processes of their own: of the command `anydim` that is installed with the
+  // library, or of the setting worker. Every measurement is kept as it comes: after ANYDIM_CANCELLED, or the end of this process, the next run goes on from there.
+  // `options`, `watch`, `cancellation` and `result` may be NULL. Bytes must stay as they are until it returns; `folder` as of model_load_memory.
+  anydim_status* (*tune_file)(const char* file, const anydim_options* options, const anydim_setting* settings, size_t setting_count,
+                              anydim_tune_watch watch, void* user, anydim_cancellation* cancellation, anydim_tune_result* result);
+  anydim_status* (*tune_memory)(const void* bytes, size_t size, const char* folder, const anydim_options* options,
+                                const anydim_setting* settings, size_t setting_count, anydim_tune_watch watch, void* user,
+                                anydim_cancellation* cancellation, anydim_tune_result* result);
 } anydim_api;
 
 // The library's table, valid until the process ends; NULL where it has no such version. `why`, where it is not NULL, is then set to one sentence that

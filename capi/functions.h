@@ -66,6 +66,11 @@ std::size_t dtype_size(anydim_dtype dtype) noexcept;
 anydim_status* model_timeline_start(const anydim_model* model, std::size_t events) noexcept;
 anydim_status* model_timeline_stop(const anydim_model* model) noexcept;
 anydim_status* model_timeline_write(const anydim_model* model, const char* file) noexcept;
+anydim_status* tune_file(const char* file, const anydim_options* options, const anydim_setting* settings, std::size_t setting_count,
+                         anydim_tune_watch watch, void* user, anydim_cancellation* cancellation, anydim_tune_result* result) noexcept;
+anydim_status* tune_memory(const void* bytes, std::size_t size, const char* folder, const anydim_options* options,
+                           const anydim_setting* settings, std::size_t setting_count, anydim_tune_watch watch, void* user,
+                           anydim_cancellation* cancellation, anydim_tune_result* result) noexcept;
 
 const anydim_api& table();
 

@@ -62,6 +62,8 @@ const anydim_api& table() {
       .model_timeline_start = model_timeline_start,
       .model_timeline_stop = model_timeline_stop,
       .model_timeline_write = model_timeline_write,
+      .tune_file = tune_file,
+      .tune_memory = tune_memory,
   };
   return functions;
 }

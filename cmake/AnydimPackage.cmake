@@ -14,6 +14,8 @@ set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(ANYDIM_MAINTAINER "Anydim maintainers <maintainers@anydim.invalid>" CACHE STRING "Who answers for the Debian packages: NAME <ADDRESS>")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${ANYDIM_MAINTAINER}")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# Its processes measure where a program tunes.
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "anydim (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(library_package "libanydim${PROJECT_VERSION_MAJOR}")

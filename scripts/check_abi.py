@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Callers put these into arrays, so that not even their size may change.
-FIXED = {"anydim_input", "anydim_output", "anydim_shape"}
+FIXED = {"anydim_input", "anydim_output", "anydim_shape", "anydim_setting"}
 
 
 def write_dump(library, file):

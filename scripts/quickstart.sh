@@ -15,7 +15,7 @@ trap 'rm -rf "$results"' EXIT
 step() { printf '\n== %s\n' "$*"; }
 
 step "1 of 6: Debian packages (compiler, LLVM 19, libraries)"
-scripts/install_packages.sh
+scripts/install_packages.sh --build
 
 step "2 of 6: building the anydim command (release)"
 cmake --preset release > "$results/configure.log" 2>&1 || { cat "$results/configure.log" >&2; exit 1; }

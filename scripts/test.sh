@@ -20,6 +20,10 @@ preset=${1:-release}
 scripts/install_packages.sh --gate
 [ "$preset" != fuzz ] || exec scripts/fuzz_readers.sh "${2:-60}"
 scripts/python_env.sh
+if [ "$preset" = release ]; then
+  scripts/python_env.sh .cache/ray tests/python/ray/requirements.txt
+  scripts/python_env.sh .cache/docs docs/requirements.txt
+fi
 scripts/fetch_minilm.sh
 checked=0
 scripts/check.sh || checked=$?

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <map>
 
-#include "tools/npy.h"
+#include "api/npy.h"
 
 namespace anydim::tools {
 

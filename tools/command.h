@@ -54,7 +54,7 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action);
 void add_bench(CLI::App& app, CommonOptions& common, Action& action, const ProcessClock& clock);
 void add_compare(CLI::App& app, CommonOptions& common, Action& action);
 void add_tune(CLI::App& app, CommonOptions& common, Action& action);
-void add_worker(CLI::App& app, CommonOptions& common, Action& action);
+void add_worker(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, CommonOptions& common, Action& action);
 
 }  // namespace anydim::tools

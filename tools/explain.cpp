@@ -6,10 +6,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "api/output_files.h"
 #include "tools/call_inputs.h"
 #include "tools/command.h"
 #include "tools/output.h"
-#include "tools/output_files.h"
 
 namespace anydim::tools {
 

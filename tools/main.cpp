@@ -82,7 +82,7 @@ int run(int argc, char** argv, const ProcessClock& clock) {
   add_compare(app, common, action);
   add_doctor(app, common, action);
   add_tune(app, common, action);
-  add_worker(app, common, action);
+  add_worker(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "tools/npy.h"
-#include "tools/output_files.h"
+#include "api/npy.h"
+#include "api/output_files.h"
 
 namespace anydim::tools {
 

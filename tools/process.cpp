@@ -84,12 +84,6 @@ ProcessClock::ProcessClock() : main_(Clock::now()), before_main_(std::max(readin
 
 double ProcessClock::seconds() const { return before_main_ + std::chrono::duration<double>(Clock::now() - main_).count(); }
 
-std::int64_t mapped_bytes() {
-  std::int64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * sysconf(_SC_PAGESIZE);
-}
-
 std::int64_t peak_resident_bytes() {
   std::ifstream file("/proc/self/status");
   std::string word;

@@ -20,8 +20,6 @@ class ProcessClock {
 };
 
 std::int64_t peak_resident_bytes();
-// Address space of this process now; 0 where the system does not tell.
-std::int64_t mapped_bytes();
 
 // Carries `work` out on a thread whose stack has a known size, whatever the shell's limit (ulimit -s) is, and gives its result. Signals reach that thread alone.
 // Other threads that are begun later have stacks of a usual size. Throws Error{Resource} where there is no memory for the stack.

@@ -9,11 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/npy.h"
+#include "api/output_files.h"
+#include "api/recorded_calls.h"
 #include "tools/call_inputs.h"
 #include "tools/command.h"
 #include "tools/output.h"
-#include "tools/output_files.h"
-#include "tools/recorded_calls.h"
 #include "tools/trace_option.h"
 
 namespace anydim::tools {

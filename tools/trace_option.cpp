@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "tools/output_files.h"
+#include "api/output_files.h"
 
 namespace anydim::tools {
 

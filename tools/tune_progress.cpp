@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 
@@ -73,17 +72,6 @@ bool HeldInterrupts::came() const {
   sigemptyset(&pending);
   sigpending(&pending);
   return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
-}
-
-double parse_duration(const std::string& text, const std::string& option) {
-  double number = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, fault] = std::from_chars(text.data(), last, number);
-  const std::string unit(end, last);
-  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (fault != std::errc{} || scale == 0 || !(number > 0) || number * scale > 1e9)
-    throw Error(ErrorKind::CommandLine, fmt::format("{} {} is no time above 0, such as 90s, 10m or 2h", option, text));
-  return number * scale;
 }
 
 }  // namespace anydim::tools

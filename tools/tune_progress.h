@@ -30,7 +30,4 @@ class HeldInterrupts {
   bool came() const;
 };
 
-// "90", "90s", "10m", "2h" in seconds. Throws Error{CommandLine}.
-double parse_duration(const std::string& text, const std::string& option);
-
 }  // namespace anydim::tools

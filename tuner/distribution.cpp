@@ -147,17 +147,24 @@ Distribution parse_distribution(std::string_view text) {
 
 Distribution read_lengths(const std::filesystem::path& file) {
   std::istringstream stream(read_text_file(file));
-  Distribution distribution{.kind = Distribution::Kind::Observed};
-  std::string all, line;
-  for (int number = 1; std::getline(stream, line); ++number) {
-    if (trimmed(line).empty()) continue;
-    distribution.observed.push_back(length_of_line(line, fmt::format("{}:{}", file.string(), number)));
-    all += fmt::format("{},", distribution.observed.back());
-  }
-  if (distribution.observed.empty()) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no length in it", file.string()));
+  std::vector<std::int64_t> lengths;
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number)
+    if (!trimmed(line).empty()) lengths.push_back(length_of_line(line, fmt::format("{}:{}", file.string(), number)));
+  if (lengths.empty()) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no length in it", file.string()));
+  return observed_lengths(std::move(lengths), file.filename().string());
+}
+
+Distribution observed_lengths(std::vector<std::int64_t> lengths, const std::string& name) {
+  if (lengths.empty()) throw Error(ErrorKind::CommandLine, fmt::format("{}: there is no length", name));
+  Distribution distribution{.kind = Distribution::Kind::Observed, .observed = std::move(lengths)};
+  std::string all;
+  for (const std::int64_t length : distribution.observed) all += fmt::format("{},", length);
   distribution.low = *std::ranges::min_element(distribution.observed);
   distribution.high = *std::ranges::max_element(distribution.observed);
-  distribution.text = fmt::format("{} lengths of {} ({})", distribution.observed.size(), file.filename().string(), text_hash(all));
+  if (distribution.low < 1)
+    throw Error(ErrorKind::CommandLine, fmt::format("{}: expected lengths of at least 1, got {}", name, distribution.low));
+  distribution.text = fmt::format("{} lengths of {} ({})", distribution.observed.size(), name, text_hash(all));
   return distribution;
 }
 

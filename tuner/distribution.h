@@ -32,6 +32,9 @@ Distribution parse_distribution(std::string_view text);
 // line: not a number, no list, below 1; an empty file; a file that is not there.
 Distribution read_lengths(const std::filesystem::path& file);
 
+// Of these lengths, which are at least 1; `name`: what they are, for `text`. Throws Error{CommandLine} for others and for none.
+Distribution observed_lengths(std::vector<std::int64_t> lengths, const std::string& name);
+
 // The same numbers on every machine for a seed. Of observed lengths the first `observed.size()` draws of seed 0 are the lengths themselves, in order.
 std::vector<std::int64_t> draw_lengths(const Distribution& distribution, std::size_t count, std::uint64_t seed);
 

@@ -69,6 +69,18 @@ Trial trial_of(const nlohmann::json& said) {
   return trial;
 }
 
+nlohmann::json to_json(const ModelFile& model) {
+  nlohmann::json said = {{"file", model.file}, {"anonymous", model.anonymous}};
+  if (model.folder) said["folder"] = *model.folder;
+  return said;
+}
+
+ModelFile model_file_of(const nlohmann::json& said) {
+  ModelFile model{.file = said.at("file").get<std::string>(), .anonymous = said.at("anonymous").get<bool>()};
+  if (said.contains("folder")) model.folder = said.at("folder").get<std::string>();
+  return model;
+}
+
 Trial classify(const CaseEnd& end, const std::string& log) {
   const char* while_doing = end.staged ? "while it ran" : "while it was compiled";
   switch (end.status) {
@@ -120,8 +132,8 @@ std::string WorkerMeasure::log_since(std::int64_t position) const {
 
 std::vector<std::vector<LaunchKeys>> WorkerMeasure::prepare() {
   nlohmann::json wanted = {{"kind", "tune_prepare"},
-                           {"model", settings_.model},
-                           {"outputs", settings_.outputs},
+                           {"model", to_json(settings_.model)},
+                           {"options", settings_.options},
                            {"calls", nlohmann::json::array()},
                            {"memory_bytes", settings_.memory_bytes}};
   for (const Call& call : settings_.calls) wanted["calls"].push_back(to_json(call));

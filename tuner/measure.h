@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/schedule.h"
@@ -27,11 +28,24 @@ using Measure = std::function<Trial(const TrialRequest&)>;
 nlohmann::json to_json(const Trial& trial);
 Trial trial_of(const nlohmann::json& said);
 
+// Options of compilation as words (api/option_text.h).
+using OptionWords = std::vector<std::pair<std::string, std::string>>;
+
+// Where a measuring process finds the model.
+struct ModelFile {
+  std::string file;
+  bool anonymous = false;  // bytes without a name: files that the model names are looked for in `folder`, not beside it
+  std::optional<std::string> folder{};
+};
+// As a worker is told. model_file_of throws what nlohmann::json throws.
+nlohmann::json to_json(const ModelFile& model);
+ModelFile model_file_of(const nlohmann::json& said);
+
 struct WorkerSettings {
-  std::vector<std::string> command;    // e.g. {"anydim", "worker", "--threads", "2"}
-  std::string log{};                   // that standard error of workers is appended to; empty: dropped
-  std::string model;                   // file
-  std::vector<std::string> outputs{};  // of the model that are asked for; empty: all
+  std::vector<std::string> command;  // e.g. {"anydim", "worker"}
+  std::string log{};                 // that standard error of workers is appended to; empty: dropped
+  ModelFile model;
+  OptionWords options{};               // to compile it with
   std::vector<Call> calls{};           // the first small (RegionBench)
   std::vector<std::string> regions{};  // text_hash of each kernel's identity: a worker that sees others is refused
   TrialRules rules{};

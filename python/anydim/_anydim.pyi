@@ -1,9 +1,22 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __version__: str
 
 def end_calls() -> None: ...
+def tune(
+    source: str | bytes,
+    folder: str | None,
+    options: Sequence[tuple[str, str]],
+    settings: Sequence[tuple[str, str]],
+    lengths: Sequence[int],
+    shapes: Sequence[Mapping[str, Sequence[int]]],
+    worker: Sequence[str],
+    progress: Callable[[dict[str, Any]], object] | None,
+    level: int,
+) -> dict[str, Any]: ...
+def record_call(folder: str, inputs: Mapping[str, Any]) -> bool: ...
+def serve_tuning() -> None: ...
 
 class Cancellation:
     """A request to end calls that were given it, made on another thread."""

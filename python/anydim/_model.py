@@ -248,6 +248,43 @@ def compile(
 
     Raises a class of `anydim.errors` for each kind of error. Ctrl-C ends it.
     """
+    options = option_words(
+        device=device,
+        precision=precision,
+        masked_rows=masked_rows,
+        dims=dims,
+        policies=policies,
+        outputs=outputs,
+        threads=threads,
+        cache_dir=cache_dir,
+        cache=cache,
+        database=database,
+        memory_limit=memory_limit,
+        cpu_level=cpu_level,
+        f32_products=f32_products,
+    )
+    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), options, warn_level + 1)
+    open_models.add(compiled)
+    return compiled
+
+
+def option_words(
+    *,
+    device: str = "cpu",
+    precision: str = "f32",
+    masked_rows: str = "keep",
+    dims: Mapping[str, Sequence[int]] | None = None,
+    policies: str | Mapping[str, str] | None = None,
+    outputs: Sequence[str] | None = None,
+    threads: int | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    cache: bool = True,
+    database: str | os.PathLike[str] | bool | None = None,
+    memory_limit: int | str | None = None,
+    cpu_level: str | None = None,
+    f32_products: str | None = None,
+) -> list[tuple[str, str]]:
+    """Options of `compile` as the extension takes them."""
     words: list[tuple[str, Any]] = [("device", device), ("precision", precision), ("masked_rows", masked_rows)]
     for name, bounds in (dims or {}).items():
         words.append(("dim", f"{name}=" + ":".join(str(bound) for bound in bounds)))
@@ -261,18 +298,20 @@ def compile(
     if not cache:
         words.append(("cache_folder", "none"))
     elif cache_dir is not None:
-        words.append(("cache_folder", os.path.join(os.curdir, os.fspath(cache_dir))))
+        words.append(("cache_folder", path_word(cache_dir)))
     if database is False:
         words.append(("database", "none"))
     elif database is not None and database is not True:
-        words.append(("database", os.path.join(os.curdir, os.fspath(database))))
+        words.append(("database", path_word(database)))
     for name, value in (("threads", threads), ("memory_limit", memory_limit), ("cpu_level", cpu_level), ("f32_products", f32_products)):
         if value is not None:
             words.append((name, str(value)))
-    options = [(name, word(name, value)) for name, value in words]
-    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), options, warn_level + 1)
-    open_models.add(compiled)
-    return compiled
+    return [(name, word(name, value)) for name, value in words]
+
+
+def path_word(path: str | os.PathLike[str]) -> str:
+    """Which no path's name makes a word of another meaning."""
+    return os.path.join(os.curdir, os.fspath(path))
 
 
 def word(name: str, value: object) -> str:

@@ -13,15 +13,14 @@ Rows that only pad a text to the length of the longest are not computed. Wants s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from sentence_transformers.base.modules import InputModule
 
-from . import _model
-from .errors import OptionError, UnsupportedError
+from . import _model, _tokens
+from .errors import UnsupportedError
 
 
 class Transformer(InputModule):
@@ -43,7 +42,7 @@ class Transformer(InputModule):
         self.source, self.options, self.ragged = _model.source_of(model), {"masked_rows": "zero", **options}, ragged
         self.output = output
         self.compile_model(warn_level=3)
-        self.tokenizer = tokenizer_of(tokenizer)
+        self.tokenizer = _tokens.tokenizer_of(tokenizer)
         self.max_seq_length = max_seq_length
 
     def compile_model(self, warn_level: int) -> None:
@@ -51,9 +50,7 @@ class Transformer(InputModule):
         (self.info,) = self.model.outputs
         if len(self.info.shape) != 3 or not isinstance(self.info.shape[-1], int):
             raise UnsupportedError(f"the result is {self.info}: expected the shape (texts, tokens, width)")
-        self.input_names = [info.name for info in self.model.inputs]
-        if "input_ids" not in self.input_names or set(self.input_names) - {"input_ids", "attention_mask", "token_type_ids"}:
-            raise UnsupportedError(f"the model takes {', '.join(self.input_names)}: expected input_ids, attention_mask and perhaps token_type_ids")
+        self.input_names = _tokens.encoder_inputs(self.model)
 
     @property
     def max_seq_length(self) -> int:
@@ -61,12 +58,8 @@ class Transformer(InputModule):
 
     @max_seq_length.setter
     def max_seq_length(self, value: int | None) -> None:
-        name = next(info for info in self.model.inputs if info.name == "input_ids").shape[1]
-        most = name if isinstance(name, int) else self.model.symbols[name].high
-        if value is not None and value > most:
-            raise OptionError(f"max_seq_length is {value}, and the model takes {most} tokens at most")
-        self.most_tokens = min(most, value or most)
-        if is_plain(self.tokenizer):
+        self.most_tokens = _tokens.most_tokens(self.model, value, "max_seq_length")
+        if _tokens.is_plain(self.tokenizer):
             self.tokenizer.enable_truncation(self.most_tokens)
 
     def get_embedding_dimension(self) -> int:
@@ -99,19 +92,11 @@ class Transformer(InputModule):
             features.update(input_ids=ids, attention_mask=mask, token_type_ids=types)
         return features
 
-    def encode(self, texts: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
-        """(ids, token types) of each text, special tokens and all."""
-        if is_plain(self.tokenizer):
-            return [(encoding.ids, encoding.type_ids) for encoding in self.tokenizer.encode_batch(texts)]
-        pairs = {}
-        if texts and not isinstance(texts[0], str):
-            texts, pairs["text_pair"] = [first for first, _ in texts], [second for _, second in texts]
-        encoded = self.tokenizer(texts, truncation=True, max_length=self.most_tokens, **pairs)
-        ids = encoded["input_ids"]
-        return list(zip(ids, encoded.get("token_type_ids") or [[0] * len(row) for row in ids]))
+    def encode(self, texts: Sequence[Any]) -> _tokens.Encoded:
+        return _tokens.encode(self.tokenizer, texts, self.most_tokens)
 
     def special_ids(self) -> set[int]:
-        if is_plain(self.tokenizer):
+        if _tokens.is_plain(self.tokenizer):
             return {number for number, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
         return set(self.tokenizer.all_special_ids)
 
@@ -137,22 +122,3 @@ class Transformer(InputModule):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.compile_model(warn_level=2)
-
-
-def is_plain(tokenizer: Any) -> bool:
-    """Of the package tokenizers, not of transformers."""
-    return hasattr(tokenizer, "encode_batch")
-
-
-def tokenizer_of(tokenizer: Any) -> Any:
-    if not isinstance(tokenizer, (str, os.PathLike)):
-        if is_plain(tokenizer):
-            tokenizer.no_padding()
-        return tokenizer
-    if os.path.isfile(tokenizer):
-        from tokenizers import Tokenizer
-
-        return tokenizer_of(Tokenizer.from_file(os.fspath(tokenizer)))
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(tokenizer)

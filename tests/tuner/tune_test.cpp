@@ -59,7 +59,8 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
   const Tuned tuned(variants);
   WorkerSettings settings{.command = {ANYDIM_FAULTY_WORKER, std::to_string(variants)},
                           .log = (tuned.folder.path() / "log").string(),
-                          .model = tuned.model_file.string(),
+                          .model = {.file = tuned.model_file.string()},
+                          .options = {{"threads", "2"}, {"cache_folder", "none"}},
                           .compile_seconds = 3,
                           .run_seconds = 3,
                           .memory_bytes = std::int64_t{6} << 30};

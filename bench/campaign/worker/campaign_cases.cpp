@@ -15,17 +15,14 @@
 #include <nlohmann/json.hpp>
 
 #include "api/gpu_check.h"
-#include "tools/npy.h"
+#include "api/npy.h"
+#include "api/output_files.h"
 #include "tools/output.h"
-#include "tools/output_files.h"
 
 namespace anydim::campaign {
 
 namespace {
 
-using tools::output_file_name;
-using tools::read_npy;
-using tools::write_outputs;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* empty_program = "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32] {\n  %y = add(%x, %x)\n  return %y\n}\n";

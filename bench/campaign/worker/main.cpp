@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/campaign/worker/campaign_cases.h"
-#include "tools/cases.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tuner/cases.h"
 
 int main(int argc, char** argv) {
   using namespace anydim;
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     campaign::CampaignCases cases(tools::compile_options(common));
-    tools::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin);
+    tuner::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin, stdout);
     return 0;
   } catch (const Error& error) {
     tools::complain(fmt::format("campaign_worker: {}\n", error.what()));

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "api/npy.h"
 #include "frontends/onnx.h"
 #include "frontends/onnx_tensor.h"
 #include "ir/error.h"
@@ -19,7 +20,6 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "runtime/kernel_file.h"
-#include "tools/npy.h"
 #include "tools/tokens.h"
 #include "tuner/database.h"
 #include "tuner/distribution.h"
@@ -105,7 +105,7 @@ void read_text(Bytes bytes) {
 
 void read_npy(Bytes bytes) {
   static const File file(".npy");
-  orderly([&] { tools::read_npy(file.with(bytes)); });
+  orderly([&] { anydim::read_npy(file.with(bytes)); });
 }
 
 void read_tensor(Bytes bytes) {

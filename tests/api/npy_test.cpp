@@ -1,4 +1,4 @@
-#include "tools/npy.h"
+#include "api/npy.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/runtime/temporary_folder.h"
 
-namespace anydim::tools {
+namespace anydim {
 namespace {
 
 using ir::DType;
@@ -118,4 +118,4 @@ TEST_F(NpyTest, TruthValuesAreZeroOrOne) {
 }
 
 }  // namespace
-}  // namespace anydim::tools
+}  // namespace anydim

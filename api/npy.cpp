@@ -1,4 +1,4 @@
-#include "tools/npy.h"
+#include "api/npy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace anydim::tools {
+namespace anydim {
 
 namespace {
 
@@ -220,4 +220,4 @@ std::string npy_header(const ir::Tensor& tensor) {
   return header + text;
 }
 
-}  // namespace anydim::tools
+}  // namespace anydim

@@ -1,4 +1,4 @@
-#include "tools/recorded_calls.h"
+#include "api/recorded_calls.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,12 +8,12 @@
 #include <string>
 #include <system_error>
 
+#include "api/npy.h"
+#include "api/output_files.h"
 #include "api/recording.h"
 #include "api/tuning_run.h"
-#include "tools/npy.h"
-#include "tools/output_files.h"
 
-namespace anydim::tools {
+namespace anydim {
 
 namespace {
 
@@ -107,4 +107,4 @@ tuner::Workload recorded_workload(const fs::path& folder, const std::vector<Inpu
   return workload;
 }
 
-}  // namespace anydim::tools
+}  // namespace anydim

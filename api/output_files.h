@@ -7,7 +7,7 @@
 
 #include "api/anydim.h"
 
-namespace anydim::tools {
+namespace anydim {
 
 // NAME with every character outside [A-Za-z0-9._-] replaced by '_', and ".npy".
 std::string output_file_name(const std::string& output);
@@ -23,4 +23,4 @@ std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& fo
 // Before long work whose result goes to the file. Throws Error{Write} where its place or folder shows already that it cannot be written.
 void require_writable(const std::filesystem::path& file);
 
-}  // namespace anydim::tools
+}  // namespace anydim

@@ -7,7 +7,7 @@
 #include "api/anydim.h"
 #include "api/sample_inputs.h"
 
-namespace anydim::tools {
+namespace anydim {
 
 constexpr std::size_t most_kept_calls = 256;
 
@@ -23,4 +23,4 @@ std::vector<ir::Tensor> read_call(const std::filesystem::path& call, const std::
 tuner::Workload recorded_workload(const std::filesystem::path& folder, const std::vector<InputInfo>& inputs,
                                   const tuner::ModelShape& model);
 
-}  // namespace anydim::tools
+}  // namespace anydim

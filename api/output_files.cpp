@@ -1,4 +1,4 @@
-#include "tools/output_files.h"
+#include "api/output_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,9 +10,9 @@
 #include <span>
 #include <system_error>
 
-#include "tools/npy.h"
+#include "api/npy.h"
 
-namespace anydim::tools {
+namespace anydim {
 
 namespace {
 
@@ -103,4 +103,4 @@ void require_writable(const std::filesystem::path& file) {
   if (access(folder.c_str(), W_OK | X_OK) != 0) throw tuner::cannot_write(file);
 }
 
-}  // namespace anydim::tools
+}  // namespace anydim

@@ -1,4 +1,4 @@
-#include "tools/cases.h"
+#include "tuner/cases.h"
 
 #include <fmt/format.h>
 
@@ -7,25 +7,26 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "api/anydim.h"
-#include "api/tuning_run.h"
-#include "tools/output.h"
+#include "ir/error.h"
+#include "tuner/json.h"
 
-namespace anydim::tools {
+namespace anydim::tuner {
 
 namespace {
 
-void say(const nlohmann::ordered_json& line) {
-  put_json(line);
-  flush_output();
+void put_line(const nlohmann::ordered_json& value, std::FILE* out) {
+  const std::string line = value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), out) != line.size() || std::fflush(out) != 0)
+    throw Error(ErrorKind::Write, "standard output cannot be written");
 }
 
 }  // namespace
 
-void run_cases(const RunCase& run, std::istream& in) {
+void run_cases(const RunCase& run, std::istream& in, std::FILE* out) {
+  const auto say = [out](const nlohmann::ordered_json& value) { put_line(value, out); };
   for (std::string line; std::getline(in, line);) {
     if (line.empty()) continue;
-    const nlohmann::json wanted = tuner::parse_json(line);
+    const nlohmann::json wanted = parse_json(line);
     if (!wanted.is_object() || !wanted.contains("id"))
       throw Error(ErrorKind::Malformed, "standard input: a case is one line with a JSON object that has an id");
     say({{"begin", wanted["id"]}});
@@ -48,4 +49,4 @@ void run_cases(const RunCase& run, std::istream& in) {
   }
 }
 
-}  // namespace anydim::tools
+}  // namespace anydim::tuner

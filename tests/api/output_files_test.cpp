@@ -1,13 +1,13 @@
-#include "tools/output_files.h"
+#include "api/output_files.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "api/npy.h"
 #include "tests/runtime/temporary_folder.h"
-#include "tools/npy.h"
 
-namespace anydim::tools {
+namespace anydim {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,4 +65,4 @@ TEST(OutputFiles, FailureLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace anydim::tools
+}  // namespace anydim

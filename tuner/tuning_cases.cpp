@@ -1,0 +1,85 @@
+#include "tuner/tuning_cases.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ir/error.h"
+#include "tuner/cases.h"
+#include "tuner/guarded_memory.h"
+
+namespace anydim::tuner {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Address space of this process now; 0 where the system does not tell.
+std::int64_t mapped_bytes() {
+  std::int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+void limit_further_memory(std::int64_t bytes) {
+  if (bytes <= 0 || __builtin_add_overflow(bytes, mapped_bytes(), &bytes)) return;
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, static_cast<rlim_t>(bytes));
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+}  // namespace
+
+void TuningCases::serve(std::istream& in, std::FILE* out) {
+  run_cases([this](const nlohmann::json& wanted, const std::function<void()>& compiled) { return run(wanted, compiled); }, in, out);
+}
+
+Json TuningCases::run(const nlohmann::json& wanted, const std::function<void()>& compiled) {
+  const std::string kind = wanted.at("kind").get<std::string>();
+  if (kind == "tune_prepare") return prepare(wanted);
+  if (kind == "tune_candidate") return measure(wanted, compiled);
+  throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
+}
+
+Json TuningCases::prepare(const nlohmann::json& wanted) {
+  exit_on_forbidden_access();
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  PrepareCase told{.model = model_file_of(wanted.at("model")), .options = wanted.value("options", OptionWords())};
+  for (const nlohmann::json& call : wanted.at("calls")) told.calls.push_back(call_of(call));
+  PreparedModel prepared = prepare_(told);
+  bench_ = std::make_unique<RegionBench>(prepared.program, std::move(prepared.calls));
+  limit_further_memory(wanted.value("memory_bytes", std::int64_t{0}));
+  Json result = {{"launches", Json::array()}, {"rooflines", Json::array()}, {"regions", region_fingerprints(prepared.program->program())}};
+  for (const auto& launches : bench_->launches()) {
+    Json& of_call = result["launches"].emplace_back(Json::array());
+    Json& rooflines = result["rooflines"].emplace_back(Json::array());
+    for (const LaunchKeys& launch : launches) {
+      Json one = {launch.kernel};
+      for (const std::int64_t key : launch.keys) one.push_back(key);
+      of_call.push_back(std::move(one));
+      rooflines.push_back(launch.roofline_seconds);
+    }
+  }
+  return result;
+}
+
+Json TuningCases::measure(const nlohmann::json& wanted, const std::function<void()>& compiled) {
+  if (bench_ == nullptr) throw Error(ErrorKind::Malformed, "case: a model is prepared before its regions are tried");
+  std::vector<TrialPoint> points;
+  for (const nlohmann::json& point : wanted.at("points"))
+    points.push_back({point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
+  TrialRules rules;
+  rules.repetitions = wanted.value("repetitions", rules.repetitions);
+  rules.hopeless = wanted.value("hopeless", rules.hopeless);
+  const Trial trial = bench_->measure(wanted.at("kernel").get<std::int32_t>(), ir::parse_schedule(wanted.at("schedule").get<std::string>()),
+                                      points, rules, compiled);
+  return to_json(trial);
+}
+
+}  // namespace anydim::tuner
