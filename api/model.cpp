@@ -186,12 +186,11 @@ std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
   const CallBegun begun = begin(inputs);
   try {
     check_places(places, model_->output_names_, inputs);
-    outputs = call(begun, bytes_of(places));
+    outputs = call(begun, places);
   } catch (...) {
     fail(begun);
     throw;
   }
-  settle(outputs, places, model_->output_names_);
   model_->declared_results_->check(model_->inputs_, inputs, outputs, model_->options_.warn);
   if (recorder_ == nullptr) return outputs;
   // The padded program that stands in for a packed one has regions of its own, which are not tuned.
@@ -215,18 +214,20 @@ ModelContext::CallBegun ModelContext::begin(const std::vector<ir::Tensor>& input
   return {runtime::clock_ticks(), inputs};
 }
 
-std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun, std::span<const std::span<std::byte>> places) {
+std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun, std::span<const ResultPlace> places) {
   const std::vector<ir::Tensor>& inputs = begun.inputs;
   const std::int64_t given = model_->packing() ? inputs.at(model_->packing()->mask).elements() : 0;
   if (model_->packing()) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
-      std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors, places);
+      std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors, bytes_of(places));
+      settle(outputs, places, model_->output_names_);
       packed_rows_ = packed->tokens;
       count(CallWay::Packed, begun, packed_, given, outputs);
       return outputs;
     }
   }
-  std::vector<ir::Tensor> outputs = serving(padded_, model_->padded(cancellation_)).run(inputs, places);
+  std::vector<ir::Tensor> outputs = serving(padded_, model_->padded(cancellation_)).run(inputs, bytes_of(places));
+  settle(outputs, places, model_->output_names_);
   count(CallWay::Padded, begun, padded_, given, outputs);
   return outputs;
 }

@@ -114,7 +114,7 @@ class ModelContext {
     const std::vector<ir::Tensor>& inputs;
   };
   CallBegun begin(const std::vector<ir::Tensor>& inputs);
-  std::vector<ir::Tensor> call(const CallBegun& begun, std::span<const std::span<std::byte>> places);
+  std::vector<ir::Tensor> call(const CallBegun& begun, std::span<const ResultPlace> places);
   void count(CallWay way, const CallBegun& begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given,
              const std::vector<ir::Tensor>& outputs);
   void fail(const CallBegun& begun);

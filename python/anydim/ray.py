@@ -130,7 +130,8 @@ def embedding_result(model: Any) -> str:
 
 
 class Progress(NamedTuple):
-    """How far a job is: parts written, of so many; of this run, texts and tokens embedded, and seconds; kernels that its workers took from the cache, and that they compiled."""
+    """How far a job is: parts written, of so many; of this run, texts and tokens embedded, and seconds; of its workers together kernels taken from the cache and compiled, tokens
+    computed (padding included) and bytes that models hold; of the slowest worker seconds of a call, the median and the 99th percentile."""
 
     parts: int
     of_parts: int
@@ -139,10 +140,34 @@ class Progress(NamedTuple):
     seconds: float
     kernels_from_cache: int
     kernels_compiled: int
+    tokens_computed: int
+    memory_bytes: int
+    p50: float
+    p99: float
 
     def __str__(self) -> str:
         rate = self.tokens / self.seconds if self.seconds > 0 else 0
-        return f"{self.parts} of {self.of_parts} parts, {self.texts} texts, {rate:.0f} tokens/s, kernels: {self.kernels_from_cache} from the cache, {self.kernels_compiled} compiled"
+        return (
+            f"{self.parts} of {self.of_parts} parts, {self.texts} texts, {rate:.0f} tokens/s, "
+            f"{self.tokens_computed} tokens computed, calls p50 {1e3 * self.p50:.1f} ms, p99 {1e3 * self.p99:.1f} ms, {self.memory_bytes >> 20} MB, "
+            f"kernels: {self.kernels_from_cache} from the cache, {self.kernels_compiled} compiled"
+        )
+
+
+class AtWork(NamedTuple):
+    """What a progress line says of one worker's model."""
+
+    from_cache: int
+    compiled: int
+    computed: int
+    memory: int
+    p50: float
+    p99: float
+
+
+def at_work(model: Any) -> AtWork:
+    calls, kernels, memory, _ = model.stats()
+    return AtWork(kernels.from_cache, kernels.compiled, calls.tokens_computed, sum(memory), calls.latency.p50, calls.latency.p99)
 
 
 class ShardEmbedder:
@@ -159,7 +184,7 @@ class ShardEmbedder:
 
         from . import _shards
 
-        told: dict[str, list[Any]] = {"texts": [], "tokens": [], "worker": [], "from_cache": [], "compiled": []}
+        told: dict[str, list[Any]] = {name: [] for name in ("texts", "tokens", "worker", *AtWork._fields)}
         for row in zip(*(batch[field] for field in _shards.Shard._fields)):
             shard = _shards.Shard(int(row[0]), str(row[1]), *map(int, row[2:]))
             table, before = self.reader.read(shard), self.embedder.tokens
@@ -167,8 +192,7 @@ class ShardEmbedder:
             flat = pa.array(self.embedder.embed(texts).reshape(-1))
             column = pa.FixedSizeListArray.from_arrays(flat, self.embedder.width)
             _shards.write_part(self.folder, shard.number, table.append_column(self.embedder.embedding, column))
-            kernels = self.embedder.model.stats().kernels
-            values = (len(texts), self.embedder.tokens - before, os.getpid(), kernels.from_cache, kernels.compiled)
+            values = (len(texts), self.embedder.tokens - before, os.getpid(), *at_work(self.embedder.model))
             for name, value in zip(told, values):
                 told[name].append(value)
         return {name: np.array(values) for name, values in told.items()}
@@ -278,20 +302,21 @@ class Watch:
     def __init__(self, done: int, parts: int, progress: Any) -> None:
         self.begin, self.told, self.progress = time.monotonic(), 0.0, progress
         self.done, self.parts, self.texts, self.tokens = done, parts, 0, 0
-        self.kernels: dict[int, tuple[int, int]] = {}  # of each worker
+        self.workers: dict[int, AtWork] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
         self.done += 1
         self.texts += int(row["texts"])
         self.tokens += int(row["tokens"])
-        self.kernels[int(row["worker"])] = (int(row["from_cache"]), int(row["compiled"]))
+        self.workers[int(row["worker"])] = AtWork(*(int(row[name]) for name in AtWork._fields[:4]), *(float(row[name]) for name in AtWork._fields[4:]))
         if self.progress is not None and time.monotonic() - self.told >= 1:
             self.told = time.monotonic()
             self.progress(self.now())
 
     def now(self) -> Progress:
-        from_cache, compiled = (sum(counts) for counts in zip(*self.kernels.values())) if self.kernels else (0, 0)
-        return Progress(self.done, self.parts, self.texts, self.tokens, time.monotonic() - self.begin, from_cache, compiled)
+        columns = list(zip(*self.workers.values())) or [(0,)] * len(AtWork._fields)
+        whole = [*map(sum, columns[:4]), *map(max, columns[4:])]
+        return Progress(self.done, self.parts, self.texts, self.tokens, time.monotonic() - self.begin, *whole)
 
     def end(self) -> Progress:
         if self.progress is not None:

@@ -39,10 +39,14 @@ TEST(Statistics, CallsAreCountedByTheirWayWithTheirTokens) {
   context.run_ragged({ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, ids)},
                      ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, std::vector<std::int64_t>{0, 1, 3}));
   EXPECT_THROW(context.run(padded_call(1, 7, {0, 0, 0, 0, 0, 0, 0})), Error);
+  // A call whose result does not fit its place is no call that gave results.
+  std::vector<float> memory(1);
+  const ResultPlace small{.dtype = ir::DType::F32, .dims = {1}, .bytes = std::as_writable_bytes(std::span(memory))};
+  EXPECT_THROW(context.run(padded_call(1, 4, {0, 0, 0, 0}), std::span(&small, 1)), Error);
 
   const ModelStatistics statistics = model->statistics();
   EXPECT_EQ(statistics.calls.calls, 4);
-  EXPECT_EQ(statistics.calls.failed, 1);
+  EXPECT_EQ(statistics.calls.failed, 2);
   EXPECT_EQ(statistics.calls.packed, 2);
   EXPECT_EQ(statistics.calls.padded, 1);
   EXPECT_EQ(statistics.calls.ragged, 1);
