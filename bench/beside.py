@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--anydim", action="append")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     programs = arguments.anydim or [str(HERE.parent / "build/release/bin/anydim")]
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = arguments.threads

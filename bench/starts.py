@@ -51,7 +51,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--anydim", action="append")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     programs = arguments.anydim or [str(HERE.parent / "build/release/bin/anydim")]
     inputs = onnxruntime.InferenceSession(arguments.model).get_inputs()
     shape = [int(extent) for extent in arguments.shape.split("x")]
