@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "api/npy.h"
+#include "runtime/file_descriptor.h"
+#include "tuner/text_file.h"
 
 namespace anydim {
 
@@ -18,16 +20,6 @@ namespace {
 
 Error cannot_write(const std::filesystem::path& path, int reason) {
   return Error(ErrorKind::Write, fmt::format("{}: cannot be written ({})", path.string(), std::generic_category().message(reason)));
-}
-
-bool write_all(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 // Removes what was begun unless told that all went well.
@@ -42,16 +34,10 @@ struct TemporaryFiles {
 
 // `meant` is the name that the file will have, for messages.
 void write_file(const std::filesystem::path& path, const std::filesystem::path& meant, const ir::Tensor& tensor) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) throw cannot_write(meant, errno);
   const std::string header = npy_header(tensor);
-  bool written = write_all(file, std::as_bytes(std::span(header))) && write_all(file, tensor.bytes());
-  int reason = written ? 0 : errno;
-  if (close(file) != 0 && written) {
-    written = false;
-    reason = errno;
-  }
-  if (!written) throw cannot_write(meant, reason);
+  runtime::FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const bool written = file && runtime::write_all(file, std::as_bytes(std::span(header))) && runtime::write_all(file, tensor.bytes());
+  if (!written || !file.close_checked()) throw cannot_write(meant, errno);
 }
 
 }  // namespace

@@ -66,19 +66,10 @@ ir::Module load_model(const tuner::ModelFile& model) {
 
 ModelBytes::ModelBytes(std::span<const std::byte> bytes, const std::optional<std::string>& folder)
     : descriptor_(memfd_create("anydim-model", MFD_CLOEXEC)),
-      file_{.file = fmt::format("/proc/{}/fd/{}", getpid(), descriptor_), .anonymous = true, .folder = folder} {
-  int fault = descriptor_ < 0 ? errno : 0;
-  while (fault == 0 && !bytes.empty()) {
-    const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
-    if (written > 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
-    else if (errno != EINTR) fault = errno;
-  }
-  if (fault == 0) return;
-  if (descriptor_ >= 0) close(descriptor_);
-  throw Error(ErrorKind::Resource, fmt::format("there is no memory for the model's bytes: {}", std::strerror(fault)));
+      file_{.file = fmt::format("/proc/{}/fd/{}", getpid(), descriptor_.number()), .anonymous = true, .folder = folder} {
+  if (!descriptor_ || !runtime::write_all(descriptor_, bytes))
+    throw Error(ErrorKind::Resource, fmt::format("there is no memory for the model's bytes: {}", std::strerror(errno)));
 }
-
-ModelBytes::~ModelBytes() { close(descriptor_); }
 
 TuneWorkloads workloads_of(const TuneSettings& settings, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape) {
   if (!settings.trace.empty() || !settings.calls.empty()) {

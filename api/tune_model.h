@@ -10,6 +10,7 @@
 #include "api/model.h"
 #include "api/tune_settings.h"
 #include "api/tuning_run.h"
+#include "runtime/file_descriptor.h"
 
 namespace anydim {
 
@@ -21,13 +22,10 @@ class ModelBytes {
  public:
   // Files that the model names are looked for in `folder`; absent: a model that names any is refused. Throws Error{Resource}.
   explicit ModelBytes(std::span<const std::byte> bytes, const std::optional<std::string>& folder);
-  ~ModelBytes();
-  ModelBytes(const ModelBytes&) = delete;
-  ModelBytes& operator=(const ModelBytes&) = delete;
   const tuner::ModelFile& file() const { return file_; }
 
  private:
-  int descriptor_;
+  runtime::FileDescriptor descriptor_;
   tuner::ModelFile file_;
 };
 

@@ -7,48 +7,26 @@ SHAPE, e.g. 8x128, is that of every input; integers are ids from 3 to 999, masks
 round times every program and ONNX Runtime, 30 calls each; printed are medians, in milliseconds, and
 the median over rounds of ONNX Runtime's time over each program's. OPTIONs go to anydim.
 """
-import argparse
 import json
-import pathlib
 import statistics
 import subprocess
 import tempfile
 import time
 
-import numpy
-import onnxruntime
+from encoder import OnnxRuntime, made_up, parser_beside, programs_of, shape_of
 
-HERE = pathlib.Path(__file__).parent
-DTYPES = {"tensor(int64)": numpy.int64, "tensor(int32)": numpy.int32, "tensor(float)": numpy.float32}
 CALLS = 30
 
 
-def value(name, dtype, shape):
-    random = numpy.random.default_rng(0)
-    if dtype == numpy.float32:
-        return random.standard_normal(shape).astype(dtype)
-    if "mask" in name or "type" in name:
-        return numpy.full(shape, "mask" in name, dtype)
-    return random.integers(3, 1000, shape).astype(dtype)
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
+    parser = parser_beside(__doc__)
     parser.add_argument("shapes")
     parser.add_argument("options", nargs="*")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--anydim", action="append")
     arguments = parser.parse_intermixed_args()
-    programs = arguments.anydim or [str(HERE.parent / "build/release/bin/anydim")]
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = arguments.threads
-    session = onnxruntime.InferenceSession(arguments.model, settings)
+    programs = programs_of(arguments)
+    session = OnnxRuntime(arguments.model, arguments.threads).session
     for text in arguments.shapes.split(","):
-        shape = [int(extent) for extent in text.split("x")]
-        feeds = {entry.name: value(entry.name, DTYPES[entry.type], shape) for entry in session.get_inputs()}
+        feeds = made_up(session.get_inputs(), shape_of(text))
         ours, theirs = [[] for _ in programs], []
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(arguments.rounds):

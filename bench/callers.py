@@ -18,6 +18,8 @@ import time
 
 import numpy
 
+from encoder import OnnxRuntime
+
 ENGINES = ("anydim", "onnxruntime")
 
 
@@ -35,13 +37,9 @@ def caller_of(engine, model, threads, batch, length):
         compiled = anydim.compile(model, threads=threads)
         feeds = feeds_of([info.name for info in compiled.inputs], batch, length)
         return lambda: compiled.run(feeds)
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    feeds = feeds_of([info.name for info in session.get_inputs()], batch, length)
-    return lambda: session.run(None, feeds)
+    peer = OnnxRuntime(model, threads)
+    feeds = feeds_of(peer.inputs, batch, length)
+    return lambda: peer.session.run(None, feeds)
 
 
 def turn(call, callers, seconds):

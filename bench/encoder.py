@@ -1,5 +1,7 @@
 """What the measuring scripts share: token files, padded batches, and ONNX Runtime over a text encoder."""
+import argparse
 import json
+import pathlib
 
 import numpy
 
@@ -22,6 +24,42 @@ def batches(texts, size, order):
             ids[row, : len(text)] = text
             mask[row, : len(text)] = 1
         yield {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
+
+
+MODEL_DTYPES = {"tensor(int64)": numpy.int64, "tensor(int32)": numpy.int32, "tensor(float)": numpy.float32}
+
+
+def made_up(inputs, shape):
+    """Feeds of a session's inputs, all of one shape: ids from 3 to 999, masks 1, token types 0, normal reals."""
+    feeds = {}
+    for entry in inputs:
+        random, dtype = numpy.random.default_rng(0), MODEL_DTYPES[entry.type]
+        if dtype == numpy.float32:
+            feeds[entry.name] = random.standard_normal(shape).astype(dtype)
+        elif "mask" in entry.name or "type" in entry.name:
+            feeds[entry.name] = numpy.full(shape, "mask" in entry.name, dtype)
+        else:
+            feeds[entry.name] = random.integers(3, 1000, shape).astype(dtype)
+    return feeds
+
+
+def shape_of(text):
+    """Extents of a shape such as 8x128."""
+    return [int(extent) for extent in text.split("x")]
+
+
+def parser_beside(doc):
+    """Options of the scripts that hold programs of anydim and ONNX Runtime beside each other; a model and what they compute are the callers' own."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--anydim", action="append", help="a program; default: this tree's release build")
+    return parser
+
+
+def programs_of(arguments):
+    return arguments.anydim or [str(pathlib.Path(__file__).parent.parent / "build/release/bin/anydim")]
 
 
 class OnnxRuntime:

@@ -114,6 +114,7 @@ Figures measure(const BenchOptions& options, CompileOptions compile_options, con
     best = std::min(best, seconds_since(pass));
   }
   figures.useful_tokens_per_s = static_cast<double>(figures.useful_tokens) / best;
+  std::ranges::sort(times);
   figures.batch_p50_ms = 1e3 * percentile(times, 0.5);
   figures.batch_p99_ms = 1e3 * percentile(times, 0.99);
   figures.peak_bytes = peak_resident_bytes();

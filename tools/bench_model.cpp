@@ -24,7 +24,7 @@ constexpr std::size_t most_latencies = std::size_t{1} << 24;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct Timed {
-  std::vector<double> latencies;  // seconds, of all streams
+  std::vector<double> latencies;  // seconds, of all streams, sorted
   double seconds = 0;             // from the moment in which all streams begin to the last one's end
 };
 
@@ -67,6 +67,7 @@ Timed time_calls(const std::shared_ptr<const Model>& model, const std::vector<ir
   stream();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
+  std::ranges::sort(timed.latencies);
   return timed;
 }
 
@@ -103,12 +104,11 @@ void print(const nlohmann::ordered_json& figures, const std::vector<InputInfo>& 
 
 }  // namespace
 
-double percentile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  const double position = share * static_cast<double>(values.size() - 1);
+double percentile(std::span<const double> sorted, double share) {
+  const double position = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
 void add_model_bench_options(CLI::App& command, ModelBench& bench) {

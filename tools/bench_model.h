@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ void add_model_bench_options(CLI::App& command, ModelBench& bench);
 // was given and computed, where the model knows a mask. Each stream keeps at most 2^24 latencies and ends with the last.
 void run_model_bench(const ModelBench& bench, const CompileOptions& options, const ProcessClock& process);
 
-// Between the two nearest ranks, as NumPy's percentile. `values` is not empty.
-double percentile(std::vector<double> values, double share);
+// Between the two nearest ranks, as NumPy's percentile. `sorted` is, and not empty.
+double percentile(std::span<const double> sorted, double share);
 
 }  // namespace anydim::tools

@@ -28,8 +28,12 @@ NamedTensors read_inputs(const std::vector<std::string>& arguments) {
   return tensors;
 }
 
+void add_shape_option(CLI::App& command, std::vector<std::string>& shapes) {
+  command.add_option("--shape", shapes, "extents of an input: NAME=2x7 (repeatable)")->allow_extra_args(false);
+}
+
 void add_call_options(CLI::App& command, CallOptions& options) {
-  command.add_option("--shape", options.shapes, "extents of an input: NAME=2x7 (repeatable)")->allow_extra_args(false);
+  add_shape_option(command, options.shapes);
   command.add_option("--input", options.inputs, "an input's numbers: NAME=FILE.npy, or FILE.pb with an ONNX TensorProto (repeatable)")
       ->allow_extra_args(false);
 }

@@ -22,6 +22,7 @@ struct CallOptions {
   std::vector<std::string> shapes, inputs;
   bool empty() const { return shapes.empty() && inputs.empty(); }
 };
+void add_shape_option(CLI::App& command, std::vector<std::string>& shapes);
 void add_call_options(CLI::App& command, CallOptions& options);
 
 // Made before the module is compiled.

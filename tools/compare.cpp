@@ -85,6 +85,7 @@ Times time_both(ModelContext& context, const std::vector<ir::Tensor>& inputs, Pe
     if (round % 2 != 0) ours.push_back(ours_of(our_calls));
     ratios.push_back(theirs.back() / ours.back());
   }
+  for (std::vector<double>* taken : {&ours, &theirs, &ratios}) std::ranges::sort(*taken);
   return {percentile(ours, 0.5), percentile(theirs, 0.5), percentile(ratios, 0.5), percentile(ratios, 0.25), percentile(ratios, 0.75)};
 }
 

@@ -120,7 +120,7 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "show regions, buckets, schedules, times and memory of a call");
   command->add_option("MODEL", options->model, "an ONNX model or a module in text form")->required();
-  command->add_option("--shape", options->shapes, "extents of an input: NAME=2x7 (repeatable)")->allow_extra_args(false);
+  add_shape_option(*command, options->shapes);
   command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
   command->add_option("--repeat", options->repeat, "measured calls, of which the median is shown")
       ->check(CLI::Range(1, 100000))
